@@ -139,24 +139,24 @@ struct vgic_redist_region {
 
 /* What a guest did wrong. Each kind is counted by itself in struct vgic_stats. */
 enum vgic_guest_error_kind {
-	VGIC_GUEST_MMIO_RESERVED = 0,  /* access to an offset where no register is */
-	VGIC_GUEST_MMIO_WIDTH,         /* width or alignment that the register does not have */
-	VGIC_GUEST_MMIO_READ_ONLY,     /* write to a read-only register */
-	VGIC_GUEST_MMIO_WRITE_ONLY,    /* read of a write-only register */
-	VGIC_GUEST_ICC_UNDEFINED,      /* ICC access that is UNDEFINED */
-	VGIC_GUEST_EOI_UNEXPECTED,     /* EOI without an active priority of that group, or of an INTID that is not active */
-	VGIC_GUEST_DIR_UNEXPECTED,     /* ICC_DIR with EOImode=0, or of an INTID that is not active */
-	VGIC_GUEST_SGI_NO_TARGET,      /* an SGI that named a PE that does not exist */
-	VGIC_GUEST_ROUTE_NO_TARGET,    /* GICD_IROUTER names a PE that does not exist */
+	VGIC_GUEST_MMIO_RESERVED = 0, /* access to an offset where no register is */
+	VGIC_GUEST_MMIO_WIDTH,        /* width or alignment that the register does not have */
+	VGIC_GUEST_MMIO_READ_ONLY,    /* write to a read-only register */
+	VGIC_GUEST_MMIO_WRITE_ONLY,   /* read of a write-only register */
+	VGIC_GUEST_ICC_UNDEFINED,     /* ICC access that is UNDEFINED */
+	VGIC_GUEST_EOI_UNEXPECTED,    /* EOI with no active priority of that group, or of an INTID that is not active */
+	VGIC_GUEST_DIR_UNEXPECTED,    /* ICC_DIR with EOImode=0, or of an INTID that is not active */
+	VGIC_GUEST_SGI_NO_TARGET,     /* an SGI that named a PE that does not exist */
+	VGIC_GUEST_ROUTE_NO_TARGET,   /* GICD_IROUTER names a PE that does not exist */
 	VGIC_NUM_GUEST_ERRORS,
 };
 
 /* One report of a guest's error. */
 struct vgic_guest_error {
 	enum vgic_guest_error_kind kind;
-	const char *what;  /* the register's name or a short text; static */
-	uint64_t address;  /* offset in the frame, ICC encoding, or INTID, as the kind has it */
-	uint64_t value;    /* what was written, or 0 */
+	const char *what;    /* the register's name or a short text; static */
+	uint64_t address;    /* offset in the frame, ICC encoding, or INTID, as the kind has it */
+	uint64_t value;      /* what was written, or 0 */
 	uint64_t unreported; /* errors counted but not reported since the last report (rate limit) */
 };
 
@@ -205,7 +205,7 @@ struct vgic_config {
 	uint32_t features;      /* VGIC_FEATURE_*; the profile's own by default */
 	uint32_t num_spis;      /* VGIC_MIN_SPIS to 960 in steps of 32, or VGIC_MAX_SPIS; default 256 */
 	uint32_t priority_bits; /* implemented bits of a priority: 5 */
-	uint32_t lpi_id_bits;   /* INTID bits with VGIC_FEATURE_LPIS: VGIC_MIN_LPI_BITS to VGIC_MAX_LPI_BITS; default 16 */
+	uint32_t lpi_id_bits;   /* with LPIs: INTID bits, VGIC_MIN_LPI_BITS to VGIC_MAX_LPI_BITS; default 16 */
 	uint32_t kvm_revision;  /* VGIC_PROFILE_KVM: the revision that the IIDRs show, 1 to 3; default 3 */
 
 	uint32_t num_vcpus; /* 1 to VGIC_MAX_VCPUS */
@@ -380,11 +380,11 @@ int vgic_redist_write(struct vgic_vcpu *vcpu, uint32_t offset, unsigned width, u
  * A system register's encoding, as in KVM's device attributes (KVM_DEV_ARM_VGIC_SYSREG)
  * and in the MRS and MSR instructions.
  */
-#define VGIC_SYSREG(op0, op1, crn, crm, op2)                                                                             \
+#define VGIC_SYSREG(op0, op1, crn, crm, op2)                                                                           \
 	((uint32_t)(((op0) << 14) | ((op1) << 11) | ((crn) << 7) | ((crm) << 3) | (op2)))
 
 /* The same from the ISS field of a trapped MSR or MRS (ESR_ELx.EC 0x18). */
-#define VGIC_SYSREG_FROM_ISS(iss)                                                                                        \
+#define VGIC_SYSREG_FROM_ISS(iss)                                                                                      \
 	VGIC_SYSREG(((iss) >> 20) & 3, ((iss) >> 14) & 7, ((iss) >> 10) & 15, ((iss) >> 1) & 15, ((iss) >> 17) & 7)
 
 #define VGIC_ICC_PMR_EL1     VGIC_SYSREG(3, 0, 4, 6, 0)
