@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * main.c - vgic-bench: the command line.
+ *
+ * What each subcommand measures is in cmd_*.c, how it is measured in measure.c.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "affinities.h"
+#include "bench.h"
+
+enum { EXIT_USAGE = 2 };
+
+static const char help_text[] =
+	"Usage: vgic-bench COMMAND [OPTION...]\n"
+	"\n"
+	"Measures what libvgic takes to deliver an interrupt, beside one uncontended atomic\n"
+	"operation of the same machine in the same run: compare ratios, not nanoseconds.\n"
+	"\n"
+	"Commands:\n"
+	"  sgi   a software-generated interrupt from the first vCPU to the last one,\n"
+	"        beside two older ways to find the target: a walk over all vCPUs, and a\n"
+	"        table indexed by the affinity bits that differ between vCPUs\n"
+	"  spi   an edge-triggered interrupt of a device\n"
+	"\n"
+	"Each is measured when it is pending already (what a busy device sees), and with\n"
+	"the guest's acknowledge and end of interrupt. Every acknowledged INTID is checked.\n"
+	"\n"
+	"Options of sgi:\n"
+	"  --vcpus LIST      numbers of vCPUs, 1 to 4096 (default 4,64,512)\n"
+	"  --affinity LIST   linear (Aff0 0-15, then Aff1), hostile (each vCPU in a cluster\n"
+	"                    of its own, bits scattered) (default linear,hostile)\n"
+	"\n"
+	"Options of all commands:\n"
+	"  --json            print JSON: nanoseconds, medians\n"
+	"  --batches N       batches of each path (default 301); the median of their times counts\n"
+	"  --iterations N    iterations of each batch (default: what takes 0.2 ms)\n"
+	"  --cpu N           run on host CPU N only\n"
+	"  --help            this text\n"
+	"\n"
+	"Examples:\n"
+	"  vgic-bench spi\n"
+	"  vgic-bench sgi --vcpus 4,512 --affinity hostile --json\n"
+	"\n"
+	"Exit status: 0; 1 if something failed or a result was wrong; 2 for a wrong command line.\n";
+
+/* ---- Values of options ---- */
+
+/* A decimal number from @min to @max. Returns whether @text is one. */
+static bool parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *value)
+{
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	*value = strtoull(text, &end, 10);
+	return !errno && !*end && *value >= min && *value <= max;
+}
+
+/* Calls @parse for each part of a list with commas, which it takes apart. Returns whether all were right. */
+static bool parse_list(char *list, bool (*parse)(struct bench_options *options, const char *word),
+		       struct bench_options *options)
+{
+	for (char *word; (word = strsep(&list, ","));) {
+		if (!parse(options, word))
+			return false;
+	}
+	return true;
+}
+
+static bool add_vcpus(struct bench_options *options, const char *word)
+{
+	uint64_t value;
+
+	if (options->num_vcpus == BENCH_MAX_VCPU_COUNTS || !parse_number(word, 1, AFFINITIES_MAX, &value))
+		return false;
+	options->vcpus[options->num_vcpus++] = (uint32_t)value;
+	return true;
+}
+
+static bool add_affinity(struct bench_options *options, const char *word)
+{
+	for (enum bench_affinity i = 0; i < BENCH_NUM_AFFINITIES; i++) {
+		if (strcmp(word, bench_affinity_name(i)))
+			continue;
+		if (options->num_affinities == BENCH_NUM_AFFINITIES)
+			return false;
+		options->affinities[options->num_affinities++] = i;
+		return true;
+	}
+	return false;
+}
+
+/* ---- The command line ---- */
+
+enum { OPT_VCPUS = 256, OPT_AFFINITY, OPT_JSON, OPT_BATCHES, OPT_ITERATIONS, OPT_CPU, OPT_HELP };
+
+static const struct option common_options[] = {
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "batches", required_argument, NULL, OPT_BATCHES },
+	{ "iterations", required_argument, NULL, OPT_ITERATIONS },
+	{ "cpu", required_argument, NULL, OPT_CPU },
+	{ "help", no_argument, NULL, OPT_HELP },
+	{ 0 },
+};
+
+static const struct option sgi_options[] = {
+	{ "vcpus", required_argument, NULL, OPT_VCPUS },
+	{ "affinity", required_argument, NULL, OPT_AFFINITY },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "batches", required_argument, NULL, OPT_BATCHES },
+	{ "iterations", required_argument, NULL, OPT_ITERATIONS },
+	{ "cpu", required_argument, NULL, OPT_CPU },
+	{ "help", no_argument, NULL, OPT_HELP },
+	{ 0 },
+};
+
+struct command {
+	const char *name;
+	int (*run)(const struct bench_options *options);
+	const struct option *options;
+};
+
+static const struct command commands[] = {
+	{ "sgi", bench_sgi, sgi_options },
+	{ "spi", bench_spi, common_options },
+};
+
+/* Takes one option into @options. Returns whether its value is right. */
+static bool take_option(struct bench_options *options, int option, char *argument)
+{
+	uint64_t value = 0;
+
+	switch (option) {
+	case OPT_VCPUS:
+		options->num_vcpus = 0;
+		return parse_list(argument, add_vcpus, options);
+	case OPT_AFFINITY:
+		options->num_affinities = 0;
+		return parse_list(argument, add_affinity, options);
+	case OPT_JSON:
+		options->measure.json = true;
+		return true;
+	case OPT_BATCHES:
+		if (!parse_number(argument, 1, MEASURE_MAX_BATCHES, &value))
+			return false;
+		options->measure.batches = (unsigned)value;
+		return true;
+	case OPT_ITERATIONS:
+		return parse_number(argument, 1, MEASURE_MAX_ITERATIONS, &options->measure.iterations);
+	case OPT_CPU:
+		if (!parse_number(argument, 0, INT32_MAX, &value))
+			return false;
+		options->measure.cpu = (int)value;
+		return true;
+	}
+	return false;
+}
+
+static int run_command(const struct command *command, int argc, char **argv)
+{
+	struct bench_options options = {
+		.measure = { .batches = MEASURE_DEFAULT_BATCHES, .cpu = -1 },
+		.vcpus = { 4, 64, 512 },
+		.num_vcpus = 3,
+		.affinities = { BENCH_LINEAR, BENCH_HOSTILE },
+		.num_affinities = BENCH_NUM_AFFINITIES,
+	};
+
+	for (int option, index = 0; (option = getopt_long(argc, argv, "", command->options, &index)) != -1;) {
+		if (option == OPT_HELP) {
+			fputs(help_text, stdout);
+			return 0;
+		}
+		if (option == '?')
+			return EXIT_USAGE;
+
+		char *argument = optarg ? strdup(optarg) : NULL;
+		const bool right = take_option(&options, option, argument);
+
+		free(argument);
+		if (!right) {
+			fprintf(stderr, "vgic-bench: wrong value for --%s: '%s' (see --help)\n",
+				command->options[index].name, optarg ? optarg : "");
+			return EXIT_USAGE;
+		}
+	}
+	if (optind < argc) {
+		fprintf(stderr, "vgic-bench: unexpected argument '%s' (see --help)\n", argv[optind]);
+		return EXIT_USAGE;
+	}
+	if (options.measure.cpu >= 0) {
+		const int error = measure_pin(options.measure.cpu);
+
+		if (error) {
+			fprintf(stderr, "vgic-bench: cannot run on CPU %d: %s\n", options.measure.cpu,
+				strerror(-error));
+			return 1;
+		}
+	}
+	return command->run(&options);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		fputs(help_text, stderr);
+		return EXIT_USAGE;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "help")) {
+		fputs(help_text, stdout);
+		return 0;
+	}
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		if (!strcmp(argv[1], commands[i].name)) {
+			const int status = run_command(&commands[i], argc - 1, argv + 1);
+
+			/* A full disk or a closed pipe must not look like a result. */
+			if (fflush(stdout) || ferror(stdout)) {
+				fprintf(stderr, "vgic-bench: cannot write: %s\n", strerror(errno));
+				return 1;
+			}
+			return status;
+		}
+	}
+	fprintf(stderr, "vgic-bench: there is no command '%s' (see --help)\n", argv[1]);
+	return EXIT_USAGE;
+}
+
+/* ---- What the commands share ---- */
+
+bool bench_measure(struct series *const *turns, unsigned num_turns, const struct bench_options *options)
+{
+	const struct series *failed = NULL;
+	const int error = measure_run(turns, num_turns, &options->measure, &failed);
+
+	if (error == -EIO)
+		fprintf(stderr, "vgic-bench: %s: a result was wrong\n", failed->name);
+	else if (error)
+		fprintf(stderr, "vgic-bench: %s: %s\n", failed->name, strerror(-error));
+	return error == 0;
+}
+
+void bench_print_header(const char *what)
+{
+	printf("%-36s %10s %10s %10s %8s\n", what, "ns, median", "fastest", "90th pct.", "x atomic");
+}
+
+void bench_print_path(const char *what, struct summary summary, double rmw_ns)
+{
+	printf("  %-34s %10.1f %10.1f %10.1f %8.2f\n", what, summary.median, summary.min, summary.p90,
+	       summary.median / rmw_ns);
+}
