@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: MIT
+#
+# A thin front of meson: what a newcomer types. Each target installs the Debian
+# packages that it lacks (VGIC_DEPS=skip leaves them alone) and configures the
+# build directories that it needs. `make` alone prints what there is.
+
+BUILD := build
+ASAN  := build-asan
+TSAN  := build-tsan
+CLANG := build-clang
+
+# What `make check` runs: each group's name, build directory, meson suite (or, after a !, command) and the
+# seconds that it may take on two cores. A group over its budget fails. Their sum is the time that a developer
+# waits at most, building apart.
+CHECK_GROUPS := \
+	lint:$(BUILD):!scripts/lint:60 \
+	unit:$(BUILD):unit:30 \
+	conformance:$(BUILD):conformance:60 \
+	embedding:$(BUILD):embedding:30 \
+	stress:$(BUILD):stress:45 \
+	guests:$(BUILD):guests:45 \
+	asan-unit:$(ASAN):unit:30 \
+	asan-conformance:$(ASAN):conformance:60 \
+	tsan-stress:$(TSAN):stress:60 \
+	boot:$(BUILD):boot:60
+
+# What `make check-all` runs after these.
+MORE_GROUPS := \
+	asan-stress:$(ASAN):stress:120 \
+	clang-unit:$(CLANG):unit:30 \
+	clang-conformance:$(CLANG):conformance:60
+
+# A sanitizer's report is a failure, wherever it comes from.
+export ASAN_OPTIONS  ?= abort_on_error=0:detect_stack_use_after_return=1
+export UBSAN_OPTIONS ?= halt_on_error=1:print_stacktrace=1
+export TSAN_OPTIONS  ?= halt_on_error=1:second_deadlock_stack=1
+
+INSTALL_DEPS := scripts/install-deps.sh
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.PHONY: help deps all demo boot-test guest-oracle check check-all bench bench-instructions format lint install clean
+
+help: ## print this list
+	@echo 'libvgic: an Arm GICv3 interrupt controller in software. Targets:'
+	@echo
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  \1	\2/p' Makefile | expand -t 22
+
+deps: ## install every Debian package that any target needs
+	@$(INSTALL_DEPS)
+
+# ---- Build directories ----
+
+.PHONY: deps-build deps-test
+deps-build:
+	@$(INSTALL_DEPS) --quiet build vmm test
+
+$(BUILD)/build.ninja: | deps-build
+	meson setup $(BUILD)
+
+$(ASAN)/build.ninja: | deps-build
+	meson setup $(ASAN) -Db_sanitize=address,undefined -Db_lundef=false
+
+$(TSAN)/build.ninja: | deps-build
+	meson setup $(TSAN) -Db_sanitize=thread -Db_lundef=false
+
+$(CLANG)/build.ninja: | deps-build
+	CC=clang meson setup $(CLANG)
+
+all: deps-build $(BUILD)/build.ninja ## build everything into build/
+	@ninja -C $(BUILD)
+
+# ---- Running ----
+
+demo: deps-build $(BUILD)/build.ninja ## boot Debian's arm64 Linux on libvgic, to a shell on a terminal
+	@$(INSTALL_DEPS) --quiet guest
+	@ninja -C $(BUILD) vmm/vgic-vmm
+	@scripts/demo $(BUILD)
+
+boot-test: deps-build $(BUILD)/build.ninja ## the same without a terminal, checked: 1 vCPU, 2 vCPUs, ids out of order
+	@$(INSTALL_DEPS) --quiet guest
+	@scripts/run-tests boot:$(BUILD):boot:600
+
+guest-oracle: deps-build $(BUILD)/build.ninja ## run the bare-metal guest programs on QEMU's GIC instead
+	@$(INSTALL_DEPS) --quiet all
+	@ninja -C $(BUILD)
+	@tests/guest/run.sh --qemu
+
+# ---- Checking ----
+
+check: deps-build $(BUILD)/build.ninja $(ASAN)/build.ninja $(TSAN)/build.ninja ## run the tests, within their time budgets
+	@$(INSTALL_DEPS) --quiet guest lint
+	@scripts/run-tests $(CHECK_GROUPS)
+
+check-all: deps $(BUILD)/build.ninja $(ASAN)/build.ninja $(TSAN)/build.ninja $(CLANG)/build.ninja ## the same, and what takes longer
+	@scripts/run-tests $(CHECK_GROUPS) $(MORE_GROUPS)
+
+lint: deps-build $(BUILD)/build.ninja ## check layout and sources without running them
+	@$(INSTALL_DEPS) --quiet lint
+	@scripts/lint $(BUILD)
+
+format: ## lay the sources out as .clang-format says
+	@$(INSTALL_DEPS) --quiet lint
+	git ls-files '*.c' '*.h' | xargs clang-format -i
+
+# ---- Measuring ----
+
+bench: deps-build $(BUILD)/build.ninja ## measure, print the tables, write build/bench/report.md
+	@ninja -C $(BUILD) bench/vgic-bench
+	@scripts/bench-report $(BUILD)
+
+bench-instructions: deps-build $(BUILD)/build.ninja ## count the instructions of each delivery path with callgrind
+	@$(INSTALL_DEPS) --quiet bench
+	@ninja -C $(BUILD) bench/vgic-bench
+	@scripts/bench-instructions $(BUILD)
+
+# ---- The rest ----
+
+install: deps-build $(BUILD)/build.ninja ## install the library and the programs (DESTDIR=... for a package)
+	meson install -C $(BUILD)
+
+clean: ## remove what was built (not what was downloaded for the guest)
+	rm -rf $(ASAN) $(TSAN) $(CLANG)
+	[ ! -d $(BUILD) ] || find $(BUILD) -mindepth 1 -maxdepth 1 ! -name guest -exec rm -rf {} +
