@@ -61,6 +61,9 @@
 extern "C" {
 #endif
 
+/* The library hides every other symbol. */
+#pragma GCC visibility push(default)
+
 #define VGIC_VERSION_MAJOR 0
 #define VGIC_VERSION_MINOR 1
 
@@ -218,7 +221,7 @@ struct vgic_config {
 	 */
 	bool has_dist_base;
 	uint64_t dist_base; /* a multiple of 64 KiB */
-	uint32_t num_redist_regions;
+	uint32_t num_redist_regions; /* at most num_vcpus */
 	const struct vgic_redist_region *redist_regions;
 
 	struct vgic_ops ops;
@@ -494,6 +497,8 @@ int vgic_get_stats(struct vgic *vgic, struct vgic_stats *stats);
 
 /* The name of a guest error, static: "read of a write-only register". Never NULL. */
 const char *vgic_guest_error_name(enum vgic_guest_error_kind kind);
+
+#pragma GCC visibility pop
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cpuif.c - the CPU interface: the ICC_*_EL1 system registers.
+ *
+ * Owned by the vCPU's own thread; other threads see of it only the published
+ * masks in struct pending. Takes config_lock in one case: ICC_IGRPEN decides about
+ * 1-of-N distribution.
+ *
+ * One highest-priority pending interrupt. A vCPU has one such interrupt across
+ * both groups. It raises FIQ if it is in Group 0 and IRQ if in Group 1, and
+ * nothing at all if it lacks the priority to preempt what is active, even if a
+ * lower one of the other group had it (the groups' binary points differ).
+ */
+#include "cpuif.h"
+
+#include <errno.h>
+
+#include "gic_regs.h"
+#include "irq_change.h"
+
+/* Claims that lost a race in one acknowledge: past this the guest reads 1023 with the line still up, and asks again. */
+#define MAX_LOST_CLAIMS 64
+
+#define BPR0_MIN (PRIORITY_SHIFT - 1)
+#define BPR1_MIN PRIORITY_SHIFT
+#define BPR_MAX  7u
+
+/* ---- Priorities --------------------------------------------------------------- */
+
+/*
+ * How many of the implemented priority bits are below the group's binary point:
+ * BPR0=n splits after bit n, BPR1=n before it.
+ */
+static unsigned subpriority_bits(const struct cpuif *c, unsigned group)
+{
+	if (group == 0 || (c->ctlr & ICC_CTLR_CBPR))
+		return c->bpr[0] - BPR0_MIN;
+	return c->bpr[1] - BPR1_MIN;
+}
+
+/* The highest active priority, 0-31, or NUM_PRIORITIES if none is active. */
+static unsigned running_priority(const struct cpuif *c)
+{
+	const uint32_t active = c->apr[0] | c->apr[1];
+
+	return active ? (unsigned)__builtin_ctz(active) : NUM_PRIORITIES;
+}
+
+/* The 32-bit set of priorities below @priority, which may be NUM_PRIORITIES. */
+static uint32_t priorities_below(unsigned priority)
+{
+	return (uint32_t)((UINT64_C(1) << priority) - 1);
+}
+
+/*
+ * A priority preempts if its group priority is below the running one: that is, if
+ * it is below the running priority rounded up to the group's granularity.
+ */
+static unsigned preemption_limit(const struct cpuif *c, unsigned group)
+{
+	const unsigned granularity = 1u << subpriority_bits(c, group);
+
+	return (running_priority(c) + granularity - 1) & ~(granularity - 1);
+}
+
+/*
+ * Compute and publish what could be signalled. The store needs no order of its
+ * own: the fence before the next evaluation gives it (R2).
+ */
+static void publish_masks(struct vgic_vcpu *vcpu)
+{
+	struct cpuif *c = &vcpu->cpuif;
+	const uint32_t unmasked = priorities_below(c->pmr >> PRIORITY_SHIFT);
+	const uint32_t enabled[2] = { c->igrpen[0] ? unmasked : 0, c->igrpen[1] ? unmasked : 0 };
+	const unsigned limit[2] = { preemption_limit(c, 0), preemption_limit(c, 1) };
+	const uint32_t signalled[2] = { enabled[0] & priorities_below(limit[0]), enabled[1] & priorities_below(limit[1]) };
+
+	c->eligible = (uint64_t)enabled[1] << NUM_PRIORITIES | enabled[0];
+	c->groups_may_block = enabled[0] && enabled[1] && limit[0] != limit[1];
+	/* A hidden interrupt comes to light when the one that hides it goes away, which files no hint. */
+	store_relaxed(&vcpu->pending.watch, c->groups_may_block || vcpu->vgic->ops.line_changed);
+	store_release(&vcpu->pending.mask, (uint64_t)signalled[1] << NUM_PRIORITIES | signalled[0]);
+}
+
+void cpuif_reset(struct vgic_vcpu *vcpu)
+{
+	struct cpuif *c = &vcpu->cpuif;
+
+	c->ctlr = 0;
+	c->pmr = 0;
+	c->bpr[0] = BPR0_MIN;
+	c->bpr[1] = BPR1_MIN;
+	c->apr[0] = 0;
+	c->apr[1] = 0;
+	c->igrpen[0] = false;
+	c->igrpen[1] = false;
+	publish_masks(vcpu);
+	config_lock(vcpu->vgic);
+	vcpu->group_enabled[0] = false;
+	vcpu->group_enabled[1] = false;
+	one_of_n_update(vcpu);
+	config_unlock(vcpu->vgic);
+}
+
+/* ---- The highest-priority pending interrupt ------------------------------------ */
+
+enum find_result cpuif_find_signalled(struct vgic_vcpu *vcpu, struct candidate *out)
+{
+	const struct cpuif *c = &vcpu->cpuif;
+	const uint64_t groups = load_seq_cst(&vcpu->vgic->group_mask);
+	const uint64_t signalled = load_relaxed(&vcpu->pending.mask);
+	enum find_result r;
+
+	if (!load_relaxed(&vcpu->online))
+		return FIND_NONE;
+	if (!c->groups_may_block)
+		return pending_find(vcpu, signalled & groups, out);
+	r = pending_find(vcpu, c->eligible & groups, out);
+	return r == FIND_FOUND && !(signalled >> out->level & 1) ? FIND_NONE : r;
+}
+
+static unsigned candidate_group(const struct candidate *c)
+{
+	return c->level / NUM_PRIORITIES;
+}
+
+/* ICC_HPPIR: regardless of PMR and of what is active. */
+static uint32_t highest_pending(struct vgic_vcpu *vcpu, unsigned group)
+{
+	const struct cpuif *c = &vcpu->cpuif;
+	const uint64_t enabled = (c->igrpen[0] ? UINT64_C(0xffffffff) : 0) |
+				 (c->igrpen[1] ? UINT64_C(0xffffffff) << NUM_PRIORITIES : 0);
+	struct candidate found;
+
+	if (!load_relaxed(&vcpu->online) ||
+	    pending_find(vcpu, enabled & load_seq_cst(&vcpu->vgic->group_mask), &found) != FIND_FOUND ||
+	    candidate_group(&found) != group)
+		return INTID_SPURIOUS;
+	return found.irq->intid;
+}
+
+/* ---- Acknowledge ----------------------------------------------------------------- */
+
+/*
+ * The claim's CAS loses against a disable, a re-route or a change of priority that
+ * came first. A group disable at the distributor changes no state word, so it is
+ * looked at again after the CAS: whoever disabled the group either sees this
+ * acknowledge under way (ack_sequence is odd, stored before the CAS) and holds
+ * RWP, or is seen here, and the acknowledge is taken back.
+ *
+ * The odd store, the CAS and this load against the disabler's store and load of
+ * ack_sequence are a store-buffering pattern with a seq_cst RMW of another word
+ * in the middle. The language alone does not promise it; every mapping of C11 to
+ * a machine does: on x86 the CAS is a full barrier, on Arm it is a store-release
+ * followed by a load-acquire, which are kept in order, on POWER and RISC-V the
+ * seq_cst load has a full fence before it.
+ */
+static bool group_was_disabled(struct vgic_vcpu *vcpu, struct candidate *c)
+{
+	if (load_seq_cst(&vcpu->vgic->group_mask) >> c->level & 1)
+		return false;
+	irq_change(vcpu->vgic, c->irq, irq_unacknowledge, c->word & IRQ_PENDING);
+	return true;
+}
+
+static bool acknowledge_signalled(struct vgic_vcpu *vcpu, unsigned group, struct candidate *c)
+{
+	for (int lost = 0; lost < MAX_LOST_CLAIMS; lost++) {
+		if (cpuif_find_signalled(vcpu, c) != FIND_FOUND || candidate_group(c) != group)
+			return false;
+		if (pending_claim(vcpu, c))
+			return !group_was_disabled(vcpu, c);
+	}
+	return false;
+}
+
+static uint32_t acknowledge(struct vgic_vcpu *vcpu, unsigned group)
+{
+	struct candidate c;
+	bool taken;
+
+	ack_begin(vcpu);
+	taken = acknowledge_signalled(vcpu, group, &c);
+	if (taken) {
+		const unsigned priority = c.level % NUM_PRIORITIES;
+
+		vcpu->cpuif.apr[group] |= 1u << (priority & ~((1u << subpriority_bits(&vcpu->cpuif, group)) - 1));
+		publish_masks(vcpu);
+		store_relaxed(&vcpu->acknowledges, load_relaxed(&vcpu->acknowledges) + 1);
+	} else {
+		store_relaxed(&vcpu->spurious, load_relaxed(&vcpu->spurious) + 1);
+	}
+	ack_end(vcpu);
+	return taken ? c.irq->intid : INTID_SPURIOUS;
+}
+
+/* ---- Priority drop and deactivation ------------------------------------------------ */
+
+static void deactivate(struct vgic_vcpu *vcpu, uint32_t intid, enum vgic_guest_error_kind error, const char *what)
+{
+	struct vgic *vgic = vcpu->vgic;
+	struct irq *irq = irq_by_intid(vcpu, intid);
+	irq_word old;
+
+	if (!irq)
+		return;
+	old = irq_change(vgic, irq, irq_clear_bits, IRQ_ACTIVE);
+	if (!(old & IRQ_ACTIVE))
+		guest_error(vgic, error, what, intid, 0);
+	else if (!(old & IRQ_EDGE) && vgic->ops.deactivated)
+		vgic->ops.deactivated(vgic->opaque, intid < NUM_PRIVATE ? vcpu : NULL, intid);
+}
+
+/* INTIDs that an EOI ignores: the special ones, and those that no interrupt can have. */
+static bool intid_is_special(uint32_t intid)
+{
+	return intid >= FIRST_SPECIAL && intid < FIRST_LPI;
+}
+
+static void end_of_interrupt(struct vgic_vcpu *vcpu, unsigned group, uint32_t intid, const char *what)
+{
+	struct cpuif *c = &vcpu->cpuif;
+	const unsigned running = running_priority(c);
+	unsigned running_group;
+
+	if (intid_is_special(intid))
+		return;
+	running_group = running < NUM_PRIORITIES && !(c->apr[0] >> running & 1);
+	if (running == NUM_PRIORITIES || running_group != group) {
+		guest_error(vcpu->vgic, VGIC_GUEST_EOI_UNEXPECTED, what, intid, 0);
+		return;
+	}
+	c->apr[group] &= ~(1u << running);
+	publish_masks(vcpu);
+	if (!(c->ctlr & ICC_CTLR_EOIMODE))
+		deactivate(vcpu, intid, VGIC_GUEST_EOI_UNEXPECTED, what);
+}
+
+/* ---- The registers --------------------------------------------------------------- */
+
+static uint64_t read_iar0(struct vgic_vcpu *vcpu)
+{
+	return acknowledge(vcpu, 0);
+}
+
+static uint64_t read_iar1(struct vgic_vcpu *vcpu)
+{
+	return acknowledge(vcpu, 1);
+}
+
+static uint64_t read_hppir0(struct vgic_vcpu *vcpu)
+{
+	return highest_pending(vcpu, 0);
+}
+
+static uint64_t read_hppir1(struct vgic_vcpu *vcpu)
+{
+	return highest_pending(vcpu, 1);
+}
+
+static void write_eoir0(struct vgic_vcpu *vcpu, uint64_t value)
+{
+	end_of_interrupt(vcpu, 0, value & 0xffffff, "ICC_EOIR0_EL1");
+}
+
+static void write_eoir1(struct vgic_vcpu *vcpu, uint64_t value)
+{
+	end_of_interrupt(vcpu, 1, value & 0xffffff, "ICC_EOIR1_EL1");
+}
+
+static void write_dir(struct vgic_vcpu *vcpu, uint64_t value)
+{
+	const uint32_t intid = value & 0xffffff;
+
+	if (vcpu->cpuif.ctlr & ICC_CTLR_EOIMODE)
+		deactivate(vcpu, intid, VGIC_GUEST_DIR_UNEXPECTED, "ICC_DIR_EL1");
+	else
+		guest_error(vcpu->vgic, VGIC_GUEST_DIR_UNEXPECTED, "ICC_DIR_EL1 with EOImode=0", intid, value);
+}
+
+static uint64_t read_pmr(struct vgic_vcpu *vcpu)
+{
+	return vcpu->cpuif.pmr;
+}
+
+static void write_pmr(struct vgic_vcpu *vcpu, uint64_t value)
+{
+	vcpu->cpuif.pmr = value & PRIORITY_MASK;
+	publish_masks(vcpu);
+}
+
+static uint64_t read_rpr(struct vgic_vcpu *vcpu)
+{
+	const unsigned running = running_priority(&vcpu->cpuif);
+
+	return running < NUM_PRIORITIES ? running << PRIORITY_SHIFT : ICC_RPR_IDLE;
+}
+
+static uint64_t read_bpr0(struct vgic_vcpu *vcpu)
+{
+	return vcpu->cpuif.bpr[0];
+}
+
+/* With a common binary point ICC_BPR1 shows ICC_BPR0 in its own terms. */
+static uint64_t read_bpr1(struct vgic_vcpu *vcpu)
+{
+	const struct cpuif *c = &vcpu->cpuif;
+
+	if (!(c->ctlr & ICC_CTLR_CBPR))
+		return c->bpr[1];
+	return c->bpr[0] < BPR_MAX ? c->bpr[0] + 1u : BPR_MAX;
+}
+
+static void write_bpr(struct vgic_vcpu *vcpu, unsigned group, uint64_t value, unsigned min)
+{
+	const unsigned bpr = value & BPR_MAX;
+
+	vcpu->cpuif.bpr[group] = (uint8_t)(bpr < min ? min : bpr);
+	publish_masks(vcpu);
+}
+
+static void write_bpr0(struct vgic_vcpu *vcpu, uint64_t value)
+{
+	write_bpr(vcpu, 0, value, BPR0_MIN);
+}
+
+static void write_bpr1(struct vgic_vcpu *vcpu, uint64_t value)
+{
+	if (!(vcpu->cpuif.ctlr & ICC_CTLR_CBPR))
+		write_bpr(vcpu, 1, value, BPR1_MIN);
+}
+
+static uint64_t read_ap0r0(struct vgic_vcpu *vcpu)
+{
+	return vcpu->cpuif.apr[0];
+}
+
+static uint64_t read_ap1r0(struct vgic_vcpu *vcpu)
+{
+	return vcpu->cpuif.apr[1];
+}
+
+static void write_apr(struct vgic_vcpu *vcpu, unsigned group, uint64_t value)
+{
+	vcpu->cpuif.apr[group] = (uint32_t)value;
+	publish_masks(vcpu);
+}
+
+static void write_ap0r0(struct vgic_vcpu *vcpu, uint64_t value)
+{
+	write_apr(vcpu, 0, value);
+}
+
+static void write_ap1r0(struct vgic_vcpu *vcpu, uint64_t value)
+{
+	write_apr(vcpu, 1, value);
+}
+
+static uint64_t read_ctlr(struct vgic_vcpu *vcpu)
+{
+	const struct vgic *vgic = vcpu->vgic;
+	uint64_t value = vcpu->cpuif.ctlr | (PRIORITY_BITS - 1) << ICC_CTLR_PRIBITS_SHIFT;
+
+	if (vgic_has(vgic, VGIC_FEATURE_LPIS) && vgic->lpi_id_bits > 16)
+		value |= 1u << ICC_CTLR_IDBITS_SHIFT; /* 24 bits of INTID: the only size beside 16 */
+	if (vgic_has(vgic, VGIC_FEATURE_A3V))
+		value |= ICC_CTLR_A3V;
+	if (vgic_has(vgic, VGIC_FEATURE_RSS))
+		value |= ICC_CTLR_RSS;
+	return value;
+}
+
+static void write_ctlr(struct vgic_vcpu *vcpu, uint64_t value)
+{
+	vcpu->cpuif.ctlr = value & (ICC_CTLR_CBPR | ICC_CTLR_EOIMODE);
+	publish_masks(vcpu);
+}
+
+/* The system register interface is the only one, and it is never bypassed. */
+static uint64_t read_sre(struct vgic_vcpu *vcpu)
+{
+	(void)vcpu;
+	return ICC_SRE_SRE | ICC_SRE_DFB | ICC_SRE_DIB;
+}
+
+static void write_sre(struct vgic_vcpu *vcpu, uint64_t value)
+{
+	(void)vcpu;
+	(void)value;
+}
+
+static uint64_t read_igrpen0(struct vgic_vcpu *vcpu)
+{
+	return vcpu->cpuif.igrpen[0];
+}
+
+static uint64_t read_igrpen1(struct vgic_vcpu *vcpu)
+{
+	return vcpu->cpuif.igrpen[1];
+}
+
+static void write_igrpen(struct vgic_vcpu *vcpu, unsigned group, uint64_t value)
+{
+	const bool enable = value & 1;
+
+	if (vcpu->cpuif.igrpen[group] == enable)
+		return;
+	vcpu->cpuif.igrpen[group] = enable;
+	publish_masks(vcpu);
+	if (!vgic_has(vcpu->vgic, VGIC_FEATURE_ONE_OF_N))
+		return;
+	config_lock(vcpu->vgic);
+	vcpu->group_enabled[group] = enable;
+	one_of_n_update(vcpu);
+	config_unlock(vcpu->vgic);
+}
+
+static void write_igrpen0(struct vgic_vcpu *vcpu, uint64_t value)
+{
+	write_igrpen(vcpu, 0, value);
+}
+
+static void write_igrpen1(struct vgic_vcpu *vcpu, uint64_t value)
+{
+	write_igrpen(vcpu, 1, value);
+}
+
+static void write_sgi1r(struct vgic_vcpu *vcpu, uint64_t value)
+{
+	sgi_send(vcpu, value, SGI_REACHES_BOTH_GROUPS);
+}
+
+/* One security state: the "alternate" state of ICC_ASGI1R is the one that ICC_SGI0R is for. */
+static void write_sgi0r(struct vgic_vcpu *vcpu, uint64_t value)
+{
+	sgi_send(vcpu, value, SGI_REACHES_GROUP0);
+}
+
+/* ---- Dispatch ---------------------------------------------------------------------- */
+
+struct icc_register {
+	const char *name; /* NULL: not a register of the GIC */
+	uint64_t (*read)(struct vgic_vcpu *vcpu);
+	void (*write)(struct vgic_vcpu *vcpu, uint64_t value);
+};
+
+/* All but ICC_PMR_EL1 are op0=3, op1=0, CRn=12: CRm and op2 tell them apart. */
+#define ICC_FIRST      VGIC_SYSREG(3, 0, 12, 0, 0)
+#define ICC_NUM        128u
+#define ICC(reg)       [VGIC_ICC_##reg##_EL1 - ICC_FIRST]
+#define UNIMPLEMENTED(crm, op2, reg) [VGIC_SYSREG(3, 0, 12, crm, op2) - ICC_FIRST] = { reg, NULL, NULL }
+
+static const struct icc_register icc_registers[ICC_NUM] = {
+	ICC(IAR0)    = { "ICC_IAR0_EL1",    read_iar0,    NULL },
+	ICC(EOIR0)   = { "ICC_EOIR0_EL1",   NULL,         write_eoir0 },
+	ICC(HPPIR0)  = { "ICC_HPPIR0_EL1",  read_hppir0,  NULL },
+	ICC(BPR0)    = { "ICC_BPR0_EL1",    read_bpr0,    write_bpr0 },
+	ICC(AP0R0)   = { "ICC_AP0R0_EL1",   read_ap0r0,   write_ap0r0 },
+	ICC(AP1R0)   = { "ICC_AP1R0_EL1",   read_ap1r0,   write_ap1r0 },
+	ICC(DIR)     = { "ICC_DIR_EL1",     NULL,         write_dir },
+	ICC(RPR)     = { "ICC_RPR_EL1",     read_rpr,     NULL },
+	ICC(SGI1R)   = { "ICC_SGI1R_EL1",   NULL,         write_sgi1r },
+	ICC(ASGI1R)  = { "ICC_ASGI1R_EL1",  NULL,         write_sgi0r },
+	ICC(SGI0R)   = { "ICC_SGI0R_EL1",   NULL,         write_sgi0r },
+	ICC(IAR1)    = { "ICC_IAR1_EL1",    read_iar1,    NULL },
+	ICC(EOIR1)   = { "ICC_EOIR1_EL1",   NULL,         write_eoir1 },
+	ICC(HPPIR1)  = { "ICC_HPPIR1_EL1",  read_hppir1,  NULL },
+	ICC(BPR1)    = { "ICC_BPR1_EL1",    read_bpr1,    write_bpr1 },
+	ICC(CTLR)    = { "ICC_CTLR_EL1",    read_ctlr,    write_ctlr },
+	ICC(SRE)     = { "ICC_SRE_EL1",     read_sre,     write_sre },
+	ICC(IGRPEN0) = { "ICC_IGRPEN0_EL1", read_igrpen0, write_igrpen0 },
+	ICC(IGRPEN1) = { "ICC_IGRPEN1_EL1", read_igrpen1, write_igrpen1 },
+	/* For more than 5 bits of priority; UNDEFINED with 5. */
+	UNIMPLEMENTED(8, 5, "ICC_AP0R1_EL1"),
+	UNIMPLEMENTED(8, 6, "ICC_AP0R2_EL1"),
+	UNIMPLEMENTED(8, 7, "ICC_AP0R3_EL1"),
+	UNIMPLEMENTED(9, 1, "ICC_AP1R1_EL1"),
+	UNIMPLEMENTED(9, 2, "ICC_AP1R2_EL1"),
+	UNIMPLEMENTED(9, 3, "ICC_AP1R3_EL1"),
+};
+
+static const struct icc_register icc_pmr = { "ICC_PMR_EL1", read_pmr, write_pmr };
+
+static const struct icc_register *find_register(uint32_t reg)
+{
+	if (reg - ICC_FIRST < ICC_NUM)
+		return &icc_registers[reg - ICC_FIRST];
+	return reg == VGIC_ICC_PMR_EL1 ? &icc_pmr : NULL;
+}
+
+static int undefined(struct vgic_vcpu *vcpu, const struct icc_register *r, uint32_t reg, uint64_t value)
+{
+	if (!r || !r->name)
+		return -ENOENT;
+	guest_error(vcpu->vgic, VGIC_GUEST_ICC_UNDEFINED, r->name, reg, value);
+	return -EACCES;
+}
+
+int vgic_icc_read(struct vgic_vcpu *vcpu, uint32_t reg, uint64_t *value)
+{
+	const struct icc_register *r = find_register(reg);
+
+	if (!r || !r->read)
+		return undefined(vcpu, r, reg, 0);
+	*value = r->read(vcpu);
+	vcpu_report_lines(vcpu);
+	return 0;
+}
+
+int vgic_icc_write(struct vgic_vcpu *vcpu, uint32_t reg, uint64_t value)
+{
+	const struct icc_register *r = find_register(reg);
+
+	if (!r || !r->write)
+		return undefined(vcpu, r, reg, value);
+	r->write(vcpu, value);
+	vcpu_report_lines(vcpu);
+	return 0;
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * dist.c - the distributor: the GICD frame, with one security state (DS=1) and
+ * affinity routing always on (ARE=1).
+ *
+ * Owns group_mask, dist_ctlr, dist_statusr and GICD_IROUTER, all written under
+ * config_lock. The banks over INTIDs are in irq_regs.c.
+ */
+#include "dist.h"
+
+#include "frame.h"
+#include "gic_regs.h"
+#include "id_regs.h"
+#include "irq_change.h"
+#include "irq_regs.h"
+
+/* ---- GICD_CTLR, and the promise of RWP ----------------------------------------- */
+
+/*
+ * The levels of the groups that are enabled. KVM's vGIC has one enable for both
+ * groups, EnableGrp1.
+ */
+static uint64_t enabled_levels(const struct vgic *vgic, uint32_t ctlr)
+{
+	const uint64_t group0 = UINT64_C(0xffffffff), group1 = group0 << NUM_PRIORITIES;
+
+	if (vgic->profile == VGIC_PROFILE_KVM)
+		return (ctlr & GICD_CTLR_ENABLE_GRP1) ? group0 | group1 : 0;
+	return ((ctlr & GICD_CTLR_ENABLE_GRP0) ? group0 : 0) | ((ctlr & GICD_CTLR_ENABLE_GRP1) ? group1 : 0);
+}
+
+static void note_acknowledges(struct vgic *vgic)
+{
+	for (uint32_t i = 0; i < vgic->num_vcpus; i++) {
+		ack_note(vgic->vcpus[i], &vgic->vcpus[i]->dist_wait);
+		vgic->dist_waiting |= vgic->vcpus[i]->dist_wait != 0;
+	}
+}
+
+void dist_note_disable(struct vgic *vgic)
+{
+	config_lock(vgic);
+	note_acknowledges(vgic);
+	config_unlock(vgic);
+}
+
+/* Under config_lock: is something that was disabled still being acknowledged? */
+static bool write_is_pending(struct vgic *vgic)
+{
+	bool waiting = false;
+
+	if (!vgic->dist_waiting)
+		return false;
+	for (uint32_t i = 0; i < vgic->num_vcpus; i++)
+		waiting |= !ack_is_over(vgic->vcpus[i], &vgic->vcpus[i]->dist_wait);
+	vgic->dist_waiting = waiting;
+	return waiting;
+}
+
+static uint64_t ctlr_read(const struct frame_access *a)
+{
+	uint64_t value;
+
+	config_lock(a->vgic);
+	value = a->vgic->dist_ctlr | GICD_CTLR_ARE | GICD_CTLR_DS;
+	if (write_is_pending(a->vgic))
+		value |= GICD_CTLR_RWP;
+	config_unlock(a->vgic);
+	return value;
+}
+
+/* Levels in which a vCPU has hints. */
+static uint64_t hinted_levels(const struct pending *p)
+{
+	const uint64_t slot = load_seq_cst(&p->slot);
+
+	return load_seq_cst(&p->summary) | (slot ? UINT64_C(1) << (slot >> 32 & (NUM_LEVELS - 1)) : 0);
+}
+
+/*
+ * R2, third party: the distributor is neither signaller nor vCPU. It stores its
+ * mask, and then looks at every vCPU: whoever has something that the mask now
+ * lets through, or shows a line that may have to fall, is kicked. A vCPU that
+ * evaluates meanwhile sees either the new mask or the kick.
+ */
+static void set_enabled_levels(struct vgic *vgic, uint64_t levels)
+{
+	const uint64_t old = load_relaxed(&vgic->group_mask);
+
+	if (levels == old)
+		return;
+	store_seq_cst(&vgic->group_mask, levels);
+	full_fence();
+	if (old & ~levels)
+		note_acknowledges(vgic);
+	for (uint32_t i = 0; i < vgic->num_vcpus; i++) {
+		const struct pending *p = &vgic->vcpus[i]->pending;
+		const uint64_t enabled_here = hinted_levels(p) & load_seq_cst(&p->mask) & levels & ~old;
+
+		if (enabled_here || ((old & ~levels) && load_relaxed(&p->watch)))
+			vcpu_kick(vgic->vcpus[i]);
+	}
+}
+
+static void ctlr_write(const struct frame_access *a, uint64_t value, uint64_t mask)
+{
+	struct vgic *vgic = a->vgic;
+	const uint32_t writable = vgic->profile == VGIC_PROFILE_KVM ? GICD_CTLR_ENABLE_GRP1 :
+								      GICD_CTLR_ENABLE_GRP0 | GICD_CTLR_ENABLE_GRP1;
+
+	(void)mask;
+	config_lock(vgic);
+	vgic->dist_ctlr = (uint32_t)value & writable;
+	set_enabled_levels(vgic, enabled_levels(vgic, vgic->dist_ctlr));
+	config_unlock(vgic);
+}
+
+/* ---- Features --------------------------------------------------------------------- */
+
+static uint64_t typer_read(const struct frame_access *a)
+{
+	const struct vgic *vgic = a->vgic;
+	const uint32_t id_bits = vgic_has(vgic, VGIC_FEATURE_LPIS) ? vgic->lpi_id_bits : 10;
+	uint64_t value = (FIRST_SPI + vgic->num_spis + 31) / 32 - 1;
+
+	value |= (id_bits - 1) << GICD_TYPER_IDBITS_SHIFT;
+	if (vgic_has(vgic, VGIC_FEATURE_MBIS))
+		value |= GICD_TYPER_MBIS;
+	if (vgic_has(vgic, VGIC_FEATURE_LPIS))
+		value |= GICD_TYPER_LPIS;
+	if (vgic_has(vgic, VGIC_FEATURE_A3V))
+		value |= GICD_TYPER_A3V;
+	if (vgic_has(vgic, VGIC_FEATURE_RSS))
+		value |= GICD_TYPER_RSS;
+	/* KVM's vGIC has no 1-of-N distribution, but does not say so. */
+	if (!vgic_has(vgic, VGIC_FEATURE_ONE_OF_N) && vgic->profile != VGIC_PROFILE_KVM)
+		value |= GICD_TYPER_NO1N;
+	return value;
+}
+
+/* ---- Message-based SPIs ----------------------------------------------------------- */
+
+static struct irq *message_spi(const struct frame_access *a, uint64_t value)
+{
+	const uint32_t intid = value & 0x1fff;
+
+	return intid - FIRST_SPI < a->vgic->num_spis ? &a->vgic->spis[intid - FIRST_SPI] : NULL;
+}
+
+static void setspi_write(const struct frame_access *a, uint64_t value, uint64_t mask)
+{
+	struct irq *irq = message_spi(a, value);
+
+	(void)mask;
+	if (irq)
+		irq_change(a->vgic, irq, irq_message_set, 0);
+}
+
+static void clrspi_write(const struct frame_access *a, uint64_t value, uint64_t mask)
+{
+	struct irq *irq = message_spi(a, value);
+
+	(void)mask;
+	if (irq)
+		irq_change(a->vgic, irq, irq_message_clear, 0);
+}
+
+/* ---- GICD_IROUTER ------------------------------------------------------------------ */
+
+static uint64_t irouter_writable(const struct vgic *vgic)
+{
+	uint64_t bits = GICD_IROUTER_AFFINITY;
+
+	if (!vgic_has(vgic, VGIC_FEATURE_A3V))
+		bits &= ~GICD_IROUTER_AFF3;
+	if (vgic_has(vgic, VGIC_FEATURE_ONE_OF_N))
+		bits |= GICD_IROUTER_IRM;
+	return bits;
+}
+
+/* Under config_lock, so that the register and the state word tell the same. Returns false if no such PE exists. */
+static bool route(struct vgic *vgic, struct irq *irq, uint64_t irouter)
+{
+	uint32_t index;
+
+	store_relaxed(&irq->irouter, irouter);
+	if (irouter & GICD_IROUTER_IRM) {
+		irq_change(vgic, irq, irq_route_to_any, 0);
+		return true;
+	}
+	index = affinity_find(&vgic->affinity, affinity_pack(irouter));
+	irq_change(vgic, irq, irq_route_to, index == CLUSTER_NO_VCPU ? IRQ_NO_TARGET : index);
+	return index != CLUSTER_NO_VCPU;
+}
+
+/* The array begins at INTID 0 for the sake of its offsets; the registers of SGIs and PPIs do not exist. */
+static struct irq *routed_spi(const struct frame_access *a)
+{
+	return a->index - FIRST_SPI < a->vgic->num_spis ? &a->vgic->spis[a->index - FIRST_SPI] : NULL;
+}
+
+static uint64_t irouter_read(const struct frame_access *a)
+{
+	struct irq *irq = routed_spi(a);
+
+	return irq ? load_relaxed(&irq->irouter) : 0;
+}
+
+static void irouter_write(const struct frame_access *a, uint64_t value, uint64_t mask)
+{
+	struct vgic *vgic = a->vgic;
+	struct irq *irq = routed_spi(a);
+	bool routed;
+
+	if (!irq)
+		return;
+	config_lock(vgic);
+	value = frame_merge(load_relaxed(&irq->irouter), value & irouter_writable(vgic), mask);
+	routed = route(vgic, irq, value);
+	config_unlock(vgic);
+	if (!routed)
+		guest_error(vgic, VGIC_GUEST_ROUTE_NO_TARGET, "GICD_IROUTER names no PE", irq->intid, value);
+}
+
+/* ---- The frame ---------------------------------------------------------------------- */
+
+/* Group-modifier, non-secure access and GICv2 registers: RAZ/WI with one security state and affinity routing. */
+// clang-format off
+static const struct frame_register dist_registers[] = {
+	/*  offset             count  widths    name               read              write */
+	REG(GICD_CTLR,             1, W32,      "GICD_CTLR",       ctlr_read,        ctlr_write),
+	REG(GICD_TYPER,            1, W32,      "GICD_TYPER",      typer_read,       NULL),
+	REG(GICD_IIDR,             1, W32,      "GICD_IIDR",       iidr_read,        NULL),
+	REG(GICD_TYPER2,           1, W32,      "GICD_TYPER2",     frame_read_zero,  NULL),
+	REG(GICD_STATUSR,          1, W32,      "GICD_STATUSR",    frame_read_statusr, frame_write_statusr),
+	REG_IF(VGIC_FEATURE_MBIS,
+	    GICD_SETSPI_NSR,       1, W32,      "GICD_SETSPI_NSR", NULL,             setspi_write),
+	REG_IF(VGIC_FEATURE_MBIS,
+	    GICD_CLRSPI_NSR,       1, W32,      "GICD_CLRSPI_NSR", NULL,             clrspi_write),
+	REG(GICD_SETSPI_SR,        1, W32,      "GICD_SETSPI_SR",  frame_read_zero,  frame_write_ignored),
+	REG(GICD_CLRSPI_SR,        1, W32,      "GICD_CLRSPI_SR",  frame_read_zero,  frame_write_ignored),
+	REG(GICD_IGROUPR,         32, W32,      "GICD_IGROUPR",    igroupr_read,     igroupr_write),
+	REG(GICD_ISENABLER,       32, W32,      "GICD_ISENABLER",  enabler_read,     isenabler_write),
+	REG(GICD_ICENABLER,       32, W32,      "GICD_ICENABLER",  enabler_read,     icenabler_write),
+	REG(GICD_ISPENDR,         32, W32,      "GICD_ISPENDR",    pendr_read,       ispendr_write),
+	REG(GICD_ICPENDR,         32, W32,      "GICD_ICPENDR",    pendr_read,       icpendr_write),
+	REG(GICD_ISACTIVER,       32, W32,      "GICD_ISACTIVER",  activer_read,     isactiver_write),
+	REG(GICD_ICACTIVER,       32, W32,      "GICD_ICACTIVER",  activer_read,     icactiver_write),
+	REG(GICD_IPRIORITYR,     255, W8 | W32, "GICD_IPRIORITYR", ipriorityr_read,  ipriorityr_write),
+	REG(GICD_ITARGETSR,      255, W8 | W32, "GICD_ITARGETSR",  frame_read_zero,  frame_write_ignored),
+	REG(GICD_ICFGR,           64, W32,      "GICD_ICFGR",      icfgr_read,       icfgr_write),
+	REG(GICD_IGRPMODR,        32, W32,      "GICD_IGRPMODR",   frame_read_zero,  frame_write_ignored),
+	REG(GICD_NSACR,           64, W32,      "GICD_NSACR",      frame_read_zero,  frame_write_ignored),
+	REG(GICD_SGIR,             1, W32,      "GICD_SGIR",       frame_read_zero,  frame_write_ignored),
+	REG(GICD_CPENDSGIR,        4, W8 | W32, "GICD_CPENDSGIR",  frame_read_zero,  frame_write_ignored),
+	REG(GICD_SPENDSGIR,        4, W8 | W32, "GICD_SPENDSGIR",  frame_read_zero,  frame_write_ignored),
+	REG(GICD_IROUTER,       1020, W32 | W64, "GICD_IROUTER",   irouter_read,     irouter_write),
+	REG(GICD_ID_REGISTERS,    12, W32,      "GICD_PIDR/CIDR",  id_register_read, NULL),
+};
+// clang-format on
+
+static const struct frame dist_frame = {
+	.name = "distributor",
+	.size = VGIC_DIST_FRAME_SIZE,
+	.registers = dist_registers,
+	.num_registers = sizeof(dist_registers) / sizeof(dist_registers[0]),
+};
+
+int vgic_dist_read(struct vgic *vgic, uint32_t offset, unsigned width, uint64_t *value)
+{
+	return frame_read(&dist_frame, &(struct frame_access){ .vgic = vgic }, offset, width, value);
+}
+
+int vgic_dist_write(struct vgic *vgic, uint32_t offset, unsigned width, uint64_t value)
+{
+	return frame_write(&dist_frame, &(struct frame_access){ .vgic = vgic }, offset, width, value);
+}
+
+void dist_reset(struct vgic *vgic)
+{
+	const irq_word reset = vgic->profile == VGIC_PROFILE_KVM ? IRQ_GROUP1 : 0;
+	const uint32_t first = affinity_find(&vgic->affinity, 0);
+	const uint32_t target = first == CLUSTER_NO_VCPU ? IRQ_NO_TARGET : first;
+
+	config_lock(vgic);
+	vgic->dist_ctlr = 0;
+	vgic->dist_statusr = 0;
+	set_enabled_levels(vgic, 0);
+	for (uint32_t i = 0; i < vgic->num_spis; i++) {
+		store_relaxed(&vgic->spis[i].irouter, 0);
+		irq_change(vgic, &vgic->spis[i], irq_reset, irq_set_target(reset, target));
+	}
+	config_unlock(vgic);
+}

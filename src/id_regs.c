@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * id_regs.c - who made this: IIDR and the CoreSight identification registers.
+ */
+#include "id_regs.h"
+
+#include "gic_regs.h"
+
+uint64_t iidr_read(const struct frame_access *a)
+{
+	if (a->vgic->profile == VGIC_PROFILE_KVM)
+		return IIDR_KVM | a->vgic->kvm_revision << IIDR_KVM_REVISION_SHIFT;
+	return IIDR_NATIVE;
+}
+
+/* PIDR4-7, PIDR0-3, CIDR0-3. KVM's vGIC shows the one by which drivers find the architecture version. */
+uint64_t id_register_read(const struct frame_access *a)
+{
+	static const uint8_t ids[12] = { 0x44, 0, 0, 0, 0x92, 0xb4, PIDR2_GICV3, 0, 0x0d, 0xf0, 0x05, 0xb1 };
+
+	if (a->vgic->profile == VGIC_PROFILE_KVM && ids[a->index] != PIDR2_GICV3)
+		return 0;
+	return ids[a->index];
+}

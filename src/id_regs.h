@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * id_regs.h - identification registers that the frames have in common.
+ */
+#ifndef VGIC_ID_REGS_H
+#define VGIC_ID_REGS_H
+
+#include "frame.h"
+
+uint64_t iidr_read(const struct frame_access *a);
+uint64_t id_register_read(const struct frame_access *a); /* 12 registers from offset 0xffd0 */
+
+#endif /* VGIC_ID_REGS_H */

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * redist.h - the redistributors (GICR frames), as the rest of the library uses
+ * them.
+ */
+#ifndef VGIC_REDIST_H
+#define VGIC_REDIST_H
+
+#include "vgic_internal.h"
+
+/* Put the redistributor's registers, SGIs and PPIs to their reset values. */
+void redist_reset(struct vgic_vcpu *vcpu);
+
+/* An SGI or PPI was disabled: GICR_CTLR.RWP reads 1 until an acknowledge under way now has returned. */
+void redist_note_disable(struct vgic_vcpu *vcpu);
+
+#endif /* VGIC_REDIST_H */
