@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A pair of controllers with one configuration: libvgic and the reference.
+ *
+ * Every call drives both, and compares what they return. On a difference the
+ * last operations are printed with the seed that makes them again, and the
+ * program ends with status 1: what comes after a first difference means nothing.
+ */
+#ifndef TESTS_PAIR_H
+#define TESTS_PAIR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <ref_gic.h>
+#include <vgic/vgic.h>
+
+#define PAIR_MAX_VCPUS 8u
+#define PAIR_DIST      UINT32_MAX /* in place of a vCPU index: the distributor's frame */
+
+struct pair {
+	const char *name;
+	uint64_t seed; /* printed on a difference */
+	uint64_t num_ops;
+	uint32_t num_vcpus;
+	uint32_t num_spis;
+	struct vgic_config config;
+	struct vgic_vcpu_config vcpu_configs[PAIR_MAX_VCPUS];
+	struct vgic_redist_region regions[2];
+	struct vgic *vgic;
+	struct vgic_vcpu *vcpus[PAIR_MAX_VCPUS];
+	struct ref_gic *ref;
+
+	unsigned how_lines; /* which of the calls that return the lines is used next */
+	uint64_t num_deactivations;
+	uint64_t num_one_of_n;   /* times that a 1-of-N interrupt was seen to be somewhere */
+	uint64_t num_reselected; /* times that it had moved */
+};
+
+/* A configuration with everything on; change it before pair_create(). */
+void pair_configure(struct pair *pair, enum vgic_profile profile, uint32_t num_vcpus);
+void pair_create(struct pair *pair);
+void pair_destroy(struct pair *pair);
+
+/* The registers. @vcpu is an index, or PAIR_DIST. Return what both have read. */
+uint64_t pair_read(struct pair *pair, uint32_t vcpu, uint32_t offset, unsigned width);
+void pair_write(struct pair *pair, uint32_t vcpu, uint32_t offset, unsigned width, uint64_t value);
+/* By guest-physical address; the error, if any, is compared too. */
+void pair_read_address(struct pair *pair, uint64_t address, unsigned width);
+void pair_write_address(struct pair *pair, uint64_t address, unsigned width, uint64_t value);
+uint64_t pair_icc_read(struct pair *pair, uint32_t vcpu, uint32_t reg);
+void pair_icc_write(struct pair *pair, uint32_t vcpu, uint32_t reg, uint64_t value);
+
+void pair_set_spi(struct pair *pair, uint32_t intid, unsigned source, bool level);
+void pair_set_ppi(struct pair *pair, uint32_t vcpu, uint32_t intid, unsigned source, bool level);
+void pair_pulse_spi(struct pair *pair, uint32_t intid);
+void pair_set_online(struct pair *pair, uint32_t vcpu, bool online);
+void pair_vcpu_reset(struct pair *pair, uint32_t vcpu);
+void pair_reset(struct pair *pair);
+
+/*
+ * After each operation: 1-of-N choices, lines of every vCPU and counters. Only at a point where libvgic's 1-of-N
+ * interrupts are somewhere legal does the reference follow it.
+ */
+void pair_compare(struct pair *pair);
+/* All registers of both, and pair_compare(). */
+void pair_compare_all(struct pair *pair);
+
+unsigned pair_lines(const struct pair *pair, uint32_t vcpu);
+
+#endif /* TESTS_PAIR_H */
