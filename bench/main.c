@@ -86,7 +86,7 @@ static bool add_vcpus(struct bench_options *options, const char *word)
 static bool add_affinity(struct bench_options *options, const char *word)
 {
 	for (enum bench_affinity i = 0; i < BENCH_NUM_AFFINITIES; i++) {
-		if (strcmp(word, bench_affinity_name(i)))
+		if (strcmp(word, bench_affinity_name(i)) != 0)
 			continue;
 		if (options->num_affinities == BENCH_NUM_AFFINITIES)
 			return false;
@@ -180,8 +180,8 @@ static int run_command(const struct command *command, int argc, char **argv)
 		if (option == '?')
 			return EXIT_USAGE;
 
-		char *argument = optarg ? strdup(optarg) : NULL;
-		const bool right = take_option(&options, option, argument);
+		char *argument = strdup(optarg ? optarg : "");
+		const bool right = argument && take_option(&options, option, argument);
 
 		free(argument);
 		if (!right) {
