@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vgic-vmm's test device ("vgic,testdev" in the device tree): drives the line of
+ * any SPI. Machines without it skip the tests that need it.
+ */
+#ifndef GUEST_TESTDEV_H
+#define GUEST_TESTDEV_H
+
+#include "arch.h"
+
+bool testdev_is_present(void);
+void testdev_set_line(uint32_t intid, bool level);
+void testdev_pulse(uint32_t intid);
+
+/* Every line that was raised and not lowered. */
+void testdev_lower_all(void);
+
+#endif
