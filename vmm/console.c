@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Terminal and files of the serial line.
+ *
+ * On a terminal every key goes to the guest, Ctrl-C too; Ctrl-A x leaves. The
+ * terminal is put back by console_close(), whatever way the program ends.
+ */
+#include "console.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "options.h"
+#include "util.h"
+
+#define ESCAPE_KEY 1 /* Ctrl-A */
+
+/* ---- Opening and closing -------------------------------------------------------- */
+
+/* The table of Knuth, Morris and Pratt: the guest's output is never looked at twice. */
+static int prepare_exit_on(struct console *console, const char *text)
+{
+	size_t length = 0;
+
+	console->exit_on = text;
+	console->exit_on_length = text ? strlen(text) : 0;
+	if (console->exit_on_length == 0)
+		return 0;
+	console->exit_on_fallback = calloc(console->exit_on_length + 1, sizeof(size_t));
+	if (!console->exit_on_fallback)
+		return -ENOMEM;
+	for (size_t i = 1; i < console->exit_on_length; i++) {
+		while (length > 0 && text[i] != text[length])
+			length = console->exit_on_fallback[length];
+		if (text[i] == text[length])
+			length++;
+		console->exit_on_fallback[i + 1] = length;
+	}
+	return 0;
+}
+
+static int open_input(struct console *console, const struct options *options)
+{
+	if (options->input && strcmp(options->input, "-") != 0) {
+		console->input_fd = open(options->input, O_RDONLY | O_CLOEXEC);
+		if (console->input_fd < 0) {
+			const int err = errno;
+
+			message("cannot open %s: %s", options->input, strerror(err));
+			return -err;
+		}
+		console->close_input = true;
+	} else if (options->input || !options->virtual_time || isatty(STDIN_FILENO)) {
+		console->input_fd = STDIN_FILENO;
+	}
+	return 0;
+}
+
+/* Keys come one by one and unchanged; what is printed still gets its carriage returns. */
+static void set_raw_mode(struct console *console)
+{
+	struct termios raw;
+
+	if (console->input_fd < 0 || !isatty(console->input_fd) || tcgetattr(console->input_fd, &console->saved))
+		return;
+	raw = console->saved;
+	cfmakeraw(&raw);
+	raw.c_oflag = console->saved.c_oflag;
+	if (tcsetattr(console->input_fd, TCSANOW, &raw) == 0)
+		console->terminal = true;
+}
+
+int console_open(struct console *console, const struct options *options)
+{
+	int ret;
+
+	memset(console, 0, sizeof(*console));
+	console->input_fd = -1;
+	console->last = '\n';
+	ret = open_input(console, options);
+	if (ret)
+		return ret;
+	ret = prepare_exit_on(console, options->exit_on);
+	if (ret) {
+		message("no memory for the text of --exit-on");
+		return ret;
+	}
+	set_raw_mode(console);
+	return 0;
+}
+
+void console_close(struct console *console)
+{
+	if (console->last != '\n' && (isatty(STDOUT_FILENO) || isatty(STDERR_FILENO)))
+		putchar('\n');
+	console->last = '\n';
+	fflush(stdout);
+	if (console->terminal)
+		tcsetattr(console->input_fd, TCSANOW, &console->saved);
+	console->terminal = false;
+	if (console->close_input)
+		close(console->input_fd);
+	console->close_input = false;
+	console->input_fd = -1;
+	free(console->exit_on_fallback);
+	console->exit_on_fallback = NULL;
+	console->exit_on_length = 0;
+}
+
+/* ---- Output ------------------------------------------------------------------------ */
+
+static void match_exit_on(struct console *console, char c)
+{
+	if (console->exit_on_length == 0)
+		return;
+	while (console->matched > 0 && c != console->exit_on[console->matched])
+		console->matched = console->exit_on_fallback[console->matched];
+	if (c == console->exit_on[console->matched])
+		console->matched++;
+	if (console->matched < console->exit_on_length)
+		return;
+	console->exit_on_seen = true;
+}
+
+void console_put(struct console *console, char c)
+{
+	if (console->exit_on_seen)
+		return;
+	putchar(c);
+	console->last = c;
+	console->unflushed = true;
+	match_exit_on(console, c);
+}
+
+void console_flush(struct console *console)
+{
+	if (console->unflushed)
+		fflush(stdout);
+	console->unflushed = false;
+}
+
+/* ---- Input ------------------------------------------------------------------------- */
+
+static size_t queue_used(const struct console *console)
+{
+	return console->queue_head - console->queue_tail;
+}
+
+static void queue_key(struct console *console, unsigned char key)
+{
+	console->queue[console->queue_head++ % CONSOLE_QUEUE_SIZE] = key;
+}
+
+static void take_key(struct console *console, unsigned char key)
+{
+	if (console->terminal && !console->after_escape && key == ESCAPE_KEY) {
+		console->after_escape = true;
+		return;
+	}
+	if (console->after_escape) {
+		console->after_escape = false;
+		if (key == 'x' || key == 'X')
+			console->left = true;
+		if (key != ESCAPE_KEY)
+			return; /* other keys after Ctrl-A are kept free */
+	}
+	queue_key(console, key);
+}
+
+bool console_is_live(const struct console *console)
+{
+	return console->input_fd >= 0;
+}
+
+bool console_poll(struct console *console, int timeout_ms)
+{
+	struct pollfd fd = { .fd = console->input_fd, .events = POLLIN };
+	unsigned char keys[256];
+	const size_t room = CONSOLE_QUEUE_SIZE - queue_used(console);
+	ssize_t n;
+
+	console_flush(console);
+	/* A negative descriptor is ignored by poll(): it only waits. */
+	if (room > 0 && poll(&fd, 1, timeout_ms) > 0) {
+		n = read(console->input_fd, keys, room < sizeof(keys) ? room : sizeof(keys));
+		if (n <= 0 && !(n < 0 && (errno == EINTR || errno == EAGAIN)) && !console->terminal) {
+			if (console->close_input)
+				close(console->input_fd);
+			console->close_input = false;
+			console->input_fd = -1;
+		} else if (n <= 0 && console->terminal && errno != EINTR) {
+			console->left = true; /* the terminal is gone */
+		}
+		for (ssize_t i = 0; i < n; i++)
+			take_key(console, keys[i]);
+	}
+	return queue_used(console) > 0;
+}
+
+int console_get(struct console *console)
+{
+	if (queue_used(console) == 0)
+		return -1;
+	return console->queue[console->queue_tail++ % CONSOLE_QUEUE_SIZE];
+}

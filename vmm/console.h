@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The user's end of the serial line: standard output, and for input the terminal,
+ * a file, or nothing.
+ */
+#ifndef VMM_CONSOLE_H
+#define VMM_CONSOLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <termios.h>
+
+#define CONSOLE_QUEUE_SIZE 4096u
+
+struct options;
+
+struct console {
+	int input_fd; /* -1: no more input */
+	bool close_input;
+	bool terminal; /* input is a terminal in raw mode, with Ctrl-A as its escape */
+	bool after_escape;
+	bool left; /* Ctrl-A x */
+	struct termios saved;
+
+	unsigned char queue[CONSOLE_QUEUE_SIZE]; /* typed, and not yet taken by the guest */
+	size_t queue_head;
+	size_t queue_tail;
+
+	const char *exit_on;
+	size_t exit_on_length;
+	size_t *exit_on_fallback; /* for each matched length, the longest shorter one that still matches */
+	size_t matched;
+	bool exit_on_seen;
+
+	char last; /* last character printed */
+	bool unflushed;
+};
+
+/* Open input and output as the options say. Returns 0, or prints a line, negative errno. */
+int console_open(struct console *console, const struct options *options);
+
+/* Flush the output and give the terminal back. May be called more than once. */
+void console_close(struct console *console);
+
+/* One character from the guest. After the --exit-on text nothing more is printed. */
+void console_put(struct console *console, char c);
+
+void console_flush(struct console *console);
+
+/* Wait at most @timeout_ms (-1: for ever) for input and queue it. Returns true if there is any for the guest. */
+bool console_poll(struct console *console, int timeout_ms);
+
+/* The next character for the guest, or -1. */
+int console_get(struct console *console);
+
+/* Can input still arrive? */
+bool console_is_live(const struct console *console);
+
+#endif /* VMM_CONSOLE_H */

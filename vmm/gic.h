@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The machine's use of libvgic: all calls that reach the controller, except those
+ * of the vCPUs' run loop (machine.c), go through here, so that --trace-gic sees
+ * them.
+ */
+#ifndef VMM_GIC_H
+#define VMM_GIC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct machine;
+struct vcpu;
+
+/* Make the controller for the machine's vCPUs and fill vcpu->gic. Returns 0, or prints a line, negative errno. */
+int gic_create(struct machine *machine);
+
+/* Put the frames into the address map of @vcpu. Returns 0 or negative errno. */
+int gic_map(struct vcpu *vcpu);
+
+/* The ICC registers, as struct cpu_ops has them. */
+bool gic_has_register(uint32_t reg);
+int gic_icc_read(struct vcpu *vcpu, uint32_t reg, uint64_t *value);
+int gic_icc_write(struct vcpu *vcpu, uint32_t reg, uint64_t value);
+
+/* Lines. An INTID that does not exist is ignored. */
+void gic_set_spi(struct machine *machine, uint32_t intid, unsigned source, bool level);
+void gic_pulse_spi(struct machine *machine, uint32_t intid);
+void gic_set_ppi(struct vcpu *vcpu, uint32_t intid, unsigned source, bool level);
+
+#endif /* VMM_GIC_H */

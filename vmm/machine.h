@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The machine: memory, vCPUs, devices and time; and the loop that runs the vCPUs
+ * in turn on one thread. Its address map is that of QEMU's virt machine.
+ */
+#ifndef VMM_MACHINE_H
+#define VMM_MACHINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "console.h"
+#include "options.h"
+#include "pl011.h"
+#include "timer.h"
+
+/* ---- The address map ------------------------------------------------------------- */
+
+#define GICD_BASE      0x08000000ull
+#define ITS_BASE       0x08080000ull /* reserved for an ITS, 128 KiB */
+#define GICR_BASE      0x080a0000ull
+#define UART_BASE      0x09000000ull
+#define UART_SIZE      0x1000ull
+#define RAM_BASE       0x40000000ull
+#define GICR_HIGH_BASE 0x4000000000ull /* the redistributors that do not fit below the UART */
+
+#define GICR_MAX_FRAMES 123u /* (UART_BASE - GICR_BASE) / 128 KiB */
+#define RAM_MAX_SIZE    (GICR_HIGH_BASE - RAM_BASE)
+
+#define UART_INTID 33u /* SPI 1 */
+
+/* ---- The parts ----------------------------------------------------------------------- */
+
+enum vcpu_power {
+	VCPU_OFF,
+	VCPU_ON,
+	VCPU_WAITING, /* on, in WFI */
+};
+
+struct vcpu {
+	struct machine *machine;
+	unsigned index;
+	uint64_t affinity; /* as in MPIDR_EL1 */
+	struct cpu *cpu;
+	struct vgic_vcpu *gic;
+	enum vcpu_power power;
+	bool kicked;          /* the controller wants its lines looked at */
+	bool power_off_asked; /* by PSCI, in the run that is just going on */
+	unsigned traced_lines;
+	struct timer timers[NUM_TIMERS];
+};
+
+/* Why the machine stops. The first reason counts. */
+enum machine_end_reason {
+	END_NONE = 0,
+	END_POWER_OFF, /* PSCI SYSTEM_OFF */
+	END_RESET,     /* PSCI SYSTEM_RESET */
+	END_EXIT_ON,   /* the console printed the text of --exit-on */
+	END_LEFT,      /* Ctrl-A x */
+	END_SIGNAL,
+	END_TIMEOUT,
+	END_FAULT, /* a message has been printed */
+};
+
+struct machine {
+	const struct options *options;
+	unsigned char *ram;
+	uint64_t ram_size;
+
+	struct vgic *vgic;
+	unsigned num_vcpus;
+	struct vcpu *vcpus;
+	struct vcpu *running; /* NULL between runs */
+
+	/*
+	 * Time in nanoseconds since the start. Virtual: a fixed amount for each instruction of any vCPU, and jumps over idle
+	 * time; @time is that up to the start of the present run, when the running vCPU had executed @run_start instructions.
+	 * Real: the clock, less @time.
+	 */
+	bool virtual_time;
+	uint64_t time;
+	uint64_t run_start;
+
+	uint64_t wall_start;
+
+	struct pl011 uart;
+	struct console *console;
+	struct trace *trace;
+	enum machine_end_reason end;
+};
+
+/* ---- Life ------------------------------------------------------------------------------ */
+
+/* Make a machine with all its parts, nothing loaded. Returns 0, or prints a line, negative errno. */
+int machine_create(struct machine *machine, const struct options *options, struct console *console,
+		   struct trace *trace);
+void machine_destroy(struct machine *machine);
+
+/* Load the images, power on vCPU 0, and run until something ends it. Returns the reason. */
+enum machine_end_reason machine_run(struct machine *machine);
+
+/* Where each vCPU is, one line each, on standard error. */
+void machine_print_state(struct machine *machine);
+
+/* ---- For the parts ----------------------------------------------------------------------- */
+
+uint64_t machine_now(const struct machine *machine);
+
+/* Is the whole range memory? */
+bool machine_is_ram(const struct machine *machine, uint64_t address, uint64_t size);
+
+/* Host address of guest memory; the range must be memory. */
+void *machine_ram(const struct machine *machine, uint64_t address);
+
+struct vcpu *machine_vcpu_by_affinity(struct machine *machine, uint64_t affinity);
+
+/* From a hypercall. */
+void machine_power_on(struct vcpu *vcpu, uint64_t entry, uint64_t context);
+void machine_power_off(struct vcpu *vcpu);
+
+/* End the run of the machine as soon as the running vCPU can be left. */
+void machine_end(struct machine *machine, enum machine_end_reason reason);
+
+/* The deadline of the running vCPU's timers may be nearer than it was. */
+void machine_timer_changed(struct vcpu *vcpu);
+
+#endif /* VMM_MACHINE_H */

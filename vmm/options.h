@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* The command line. */
+#ifndef VMM_OPTIONS_H
+#define VMM_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MAX_CPUS 512u
+
+struct options {
+	const char *kernel;
+	const char *initrd;    /* NULL: none */
+	const char *append;    /* never NULL */
+	const char *input;     /* NULL: the terminal, if there is one */
+	const char *exit_on;   /* NULL: never */
+	const char *trace_gic; /* NULL: no trace */
+	unsigned num_cpus;
+	uint64_t memory; /* bytes */
+	bool has_load_address;
+	uint64_t load_address;
+	bool virtual_time;
+	bool no_reboot;
+	uint64_t timeout_ns;        /* 0: none */
+	uint32_t vcpu_ids[MAX_CPUS]; /* one for each CPU */
+};
+
+/*
+ * Fill @options from the command line. Returns -1 if the program is to go on, or the exit status: after --help and
+ * --version, and after a mistake, which has been reported.
+ */
+int options_parse(struct options *options, int argc, char **argv);
+
+#endif /* VMM_OPTIONS_H */

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The test device: a guest raises and lowers interrupt lines with it, as a device
+ * would. One page at TESTDEV_BASE; 32-bit registers, to be written as words:
+ *
+ *   offset  name             access  what it does
+ *   0x0     TESTDEV_SPI      W       drive the line of SPI bits[9:0] to the level in bit 31
+ *   0x4     TESTDEV_PULSE    W       one edge on the line of SPI bits[9:0]
+ *   0x8     TESTDEV_PPI      W       drive the line of PPI bits[4:0] of vCPU bits[25:16] to the level in bit 31
+ *   0xc     TESTDEV_ID       R       TESTDEV_MAGIC
+ *
+ * Lines are driven on source TESTDEV_SOURCE, beside the line's own device. An
+ * INTID or vCPU that does not exist is ignored. bits[25:16] are the vCPU's place
+ * in the order of the device tree. In the device tree: compatible "vgic,testdev".
+ */
+#ifndef VMM_TESTDEV_H
+#define VMM_TESTDEV_H
+
+#include <stdint.h>
+
+#define TESTDEV_BASE   0x0a000000ull
+#define TESTDEV_SIZE   0x1000ull
+#define TESTDEV_SOURCE 1u
+
+#define TESTDEV_SPI   0x0u
+#define TESTDEV_PULSE 0x4u
+#define TESTDEV_PPI   0x8u
+#define TESTDEV_ID    0xcu
+
+#define TESTDEV_LEVEL (1u << 31)
+#define TESTDEV_MAGIC 0x43494756u /* "VGIC" */
+
+/* Register accesses, for cpu_map_mmio(); @machine is a struct machine. */
+uint64_t testdev_read(void *machine, uint64_t offset, unsigned width);
+void testdev_write(void *machine, uint64_t offset, unsigned width, uint64_t value);
+
+#endif /* VMM_TESTDEV_H */
