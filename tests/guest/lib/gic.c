@@ -401,29 +401,22 @@ static void reset_word(unsigned cpu, uint32_t first)
 	mmio_write32(gic_register_of(cpu, first, GICD_IGROUPR), 0xffffffff);
 	for (uint32_t i = 0; i < 32; i += 4)
 		mmio_write32(frame_of(cpu, first) + GICD_IPRIORITYR + first + i, DEFAULT_PRIORITY * 0x01010101u);
-	if (first == 0) /* SGIs are edges; a PPI's trigger belongs to its device */
-		return;
 	for (uint32_t i = 0; i < 32; i += 16)
-		mmio_write32(dist + GICD_ICFGR + (first + i) / 16 * 4, 0);
+		mmio_write32(frame_of(cpu, first) + GICD_ICFGR + (first + i) / 16 * 4, 0);
 }
 
-static uint64_t init_this_cpu(uint64_t unused)
-{
-	(void)unused;
-	gic_init_cpu();
-	return 0;
-}
-
-void gic_reset_all(void)
+void gic_reset(void)
 {
 	gicd_write(GICD_CTLR, GICD_CTLR_ARE);
 	for (uint32_t first = 32; first < gic_num_intids(); first += 32)
 		reset_word(0, first);
 	for (uint32_t intid = 32; intid < gic_num_intids(); intid++)
 		gic_route(intid, 0);
-	for (unsigned i = 0; i < num_cpus; i++) {
+	for (unsigned i = 0; i < num_cpus; i++)
 		reset_word(i, 0);
-		smp_call(i, init_this_cpu, 0);
-	}
+}
+
+void gic_enable_distributor(void)
+{
 	gicd_write(GICD_CTLR, GICD_CTLR_ARE | GICD_CTLR_ENABLE_GRP0 | GICD_CTLR_ENABLE_GRP1);
 }

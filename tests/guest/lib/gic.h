@@ -105,10 +105,11 @@ void gic_discover(const struct machine_info *info);
 void gic_init_cpu(void);
 
 /*
- * Everything as each test finds it: all interrupts disabled, inactive, not pending (but for lines that are high), level,
- * in Group 1, at DEFAULT_PRIORITY, routed to the boot CPU; both groups enabled; EOImode=0.
+ * Everything but the CPU interfaces as each test finds it: all interrupts disabled, inactive, not pending (but for lines
+ * that are high), level, in Group 1, at DEFAULT_PRIORITY, SPIs routed to the boot CPU; the distributor is off.
  */
-void gic_reset_all(void);
+void gic_reset(void);
+void gic_enable_distributor(void); /* both groups */
 #define DEFAULT_PRIORITY 0xa0u
 
 bool gic_is_libvgic(void);

@@ -72,6 +72,23 @@ uint64_t smp_call(unsigned cpu, cpu_function *function, uint64_t argument)
 	return cpus[cpu].result;
 }
 
+void smp_call_all_but(unsigned absent, cpu_function *function, uint64_t argument)
+{
+	for (unsigned i = 1; i < num_cpus; i++)
+		if (i != absent)
+			smp_start(i, function, argument);
+	if (absent != 0)
+		function(argument);
+	for (unsigned i = 1; i < num_cpus; i++)
+		if (i != absent && !smp_wait(i))
+			tap_bail_out("a CPU does not answer");
+}
+
+void smp_call_all(cpu_function *function, uint64_t argument)
+{
+	smp_call_all_but(MAX_CPUS, function, argument);
+}
+
 static uint64_t do_nothing(uint64_t unused)
 {
 	(void)unused;
@@ -82,22 +99,13 @@ static uint64_t do_nothing(uint64_t unused)
 void smp_settle_without(unsigned absent)
 {
 	/* Twice: the interrupts of the first round may have raised others. */
-	for (unsigned round = 0; round < 2; round++)
-		for (unsigned i = 0; i < num_cpus; i++)
-			if (i != absent)
-				smp_call(i, do_nothing, 0);
+	smp_call_all_but(absent, do_nothing, 0);
+	smp_call_all_but(absent, do_nothing, 0);
 }
 
 void smp_settle(void)
 {
 	smp_settle_without(MAX_CPUS);
-}
-
-static uint64_t mask_here(uint64_t unused)
-{
-	(void)unused;
-	mask_all();
-	return 0;
 }
 
 static uint64_t unmask_here(uint64_t unused)
@@ -107,16 +115,9 @@ static uint64_t unmask_here(uint64_t unused)
 	return 0;
 }
 
-void smp_mask_all(void)
-{
-	for (unsigned i = 0; i < num_cpus; i++)
-		smp_call(i, mask_here, 0);
-}
-
 void smp_unmask_all(void)
 {
-	for (unsigned i = 0; i < num_cpus; i++)
-		smp_call(i, unmask_here, 0);
+	smp_call_all(unmask_here, 0);
 }
 
 static uint64_t power_off_here(uint64_t unused)

@@ -73,6 +73,9 @@ void smp_start(unsigned cpu, cpu_function *function, uint64_t argument);
 bool smp_wait(unsigned cpu);
 /* Start, wait, and return the result; for this CPU, a plain call. Gives up with "Bail out!" if the CPU does not answer. */
 uint64_t smp_call(unsigned cpu, cpu_function *function, uint64_t argument);
+/* Run it on all CPUs, this one included, at the same time. */
+void smp_call_all(cpu_function *function, uint64_t argument);
+void smp_call_all_but(unsigned absent, cpu_function *function, uint64_t argument);
 
 /*
  * Lets every CPU execute instructions: afterwards each has taken the interrupts that were signalled to it before, if it
@@ -81,8 +84,7 @@ uint64_t smp_call(unsigned cpu, cpu_function *function, uint64_t argument);
 void smp_settle(void);
 void smp_settle_without(unsigned absent); /* one CPU is off, or busy */
 
-/* PSTATE.I and PSTATE.F on all CPUs, this one included. */
-void smp_mask_all(void);
+/* Let IRQ and FIQ through on all CPUs, this one included. */
 void smp_unmask_all(void);
 
 /* Switch one off, or on again, by PSCI. */

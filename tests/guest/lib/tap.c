@@ -83,16 +83,25 @@ bool deadline_passed(struct deadline *deadline)
 	return timer_now() >= deadline->counter;
 }
 
+static uint64_t reset_this_cpu(uint64_t unused)
+{
+	(void)unused;
+	mask_all();
+	timer_stop(VIRTUAL_TIMER);
+	timer_stop(PHYSICAL_TIMER);
+	gic_init_cpu();
+	return 0;
+}
+
 /* The state that every test starts from. Sources of interrupts first, so that nothing is pending afterwards. */
 static void reset_machine(void)
 {
-	smp_mask_all();
-	for (unsigned i = 0; i < num_cpus; i++)
-		smp_call(i, timer_stop_all, 0);
 	uart_mask_tx_interrupt(true);
 	testdev_lower_all();
-	gic_reset_all();
+	smp_call_all(reset_this_cpu, 0);
+	gic_reset();
 	reset_interrupt_records();
+	gic_enable_distributor();
 }
 
 static void run_test(const struct test *test)

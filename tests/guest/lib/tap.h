@@ -3,7 +3,7 @@
  * Tests that report in the Test Anything Protocol.
  *
  * A program defines tests[]. Each test is a function that starts with the
- * controller as gic_reset_all() leaves it and with interrupts masked on all CPUs,
+ * controller as gic_reset() leaves it and with interrupts masked on all CPUs,
  * and ends at its first EXPECT that does not hold: that is "not ok", with what was
  * found. Nothing waits without a bound, so a lost interrupt is a failed test.
  */

@@ -56,14 +56,6 @@ void timer_stop(enum timer timer)
 	write_ctl(timer, 0);
 }
 
-uint64_t timer_stop_all(uint64_t unused)
-{
-	(void)unused;
-	timer_stop(VIRTUAL_TIMER);
-	timer_stop(PHYSICAL_TIMER);
-	return 0;
-}
-
 bool timer_has_expired(enum timer timer)
 {
 	return (timer == VIRTUAL_TIMER ? read_sysreg(cntv_ctl_el0) : read_sysreg(cntp_ctl_el0)) & CTL_ISTATUS;

@@ -18,7 +18,6 @@ void timer_set(enum timer timer, uint64_t microseconds_from_now);
 void timer_mask(enum timer timer); /* CTL.IMASK: lowers the output, but the timer goes on */
 void timer_unmask(enum timer timer);
 void timer_stop(enum timer timer);
-uint64_t timer_stop_all(uint64_t unused); /* callable through smp_call() */
 bool timer_has_expired(enum timer timer);
 
 #endif
