@@ -17,6 +17,7 @@ CHECK_GROUPS := \
 	unit:$(BUILD):unit:30 \
 	conformance:$(BUILD):conformance:60 \
 	embedding:$(BUILD):embedding:30 \
+	tools:$(BUILD):tools:20 \
 	stress:$(BUILD):stress:45 \
 	guests:$(BUILD):guests:45 \
 	asan-unit:$(ASAN):unit:30 \
