@@ -248,7 +248,7 @@ static enum find_result search_range(struct search *s, uint32_t from, uint32_t e
 	return FIND_NONE;
 }
 
-/* All of the level once around, from behind the interrupt last acknowledged: a storm of low INTIDs starves none. */
+/* All of the level once around, from behind the interrupt last taken from the maps: a storm of low INTIDs starves none. */
 static enum find_result search_around(struct search *s)
 {
 	const struct pending *p = &s->vcpu->pending;
@@ -362,7 +362,9 @@ bool pending_claim(struct vgic_vcpu *vcpu, struct candidate *c)
 		if (atomic_compare_exchange_weak_explicit(&c->irq->word, &w, irq_acknowledge(w), memory_order_seq_cst,
 							  memory_order_acquire)) {
 			c->word = w;
-			p->cursor = c->irq->number + 1 < p->num_leaves * 64 ? c->irq->number + 1 : 0;
+			/* Not from the slot: two interrupts that storm, one through it, would starve those behind the second. */
+			if (!c->in_slot)
+				p->cursor = c->irq->number + 1 < p->num_leaves * 64 ? c->irq->number + 1 : 0;
 			return true;
 		}
 	}

@@ -60,7 +60,7 @@ struct pending {
 	_Atomic uint32_t watch;                     /* kick also when an interrupt stops being deliverable here */
 
 	/* The owner's alone. */
-	_Alignas(CACHE_LINE) uint32_t cursor; /* number after the interrupt last acknowledged */
+	_Alignas(CACHE_LINE) uint32_t cursor; /* number after the interrupt last taken from the maps */
 	uint32_t index;                       /* of the vCPU */
 	bool map_first;                       /* whose turn it is at equal rank: the maps', or the slot's */
 	uint32_t num_leaves;                  /* words of @leaf */
