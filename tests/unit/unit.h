@@ -61,7 +61,7 @@ uint64_t rng_next(struct rng *r);
 uint32_t rng_below(struct rng *r, uint32_t n);
 
 /* Run the tests of an array as one group, reported as TAP. */
-#define RUN_TESTS(name, tests)                                                                                          \
+#define RUN_TESTS(name, tests)                                                                                         \
 	(cmocka_set_message_output(CM_OUTPUT_TAP), cmocka_run_group_tests_name((name), (tests), NULL, NULL))
 
 #endif /* TESTS_UNIT_H */
