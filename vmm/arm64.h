@@ -29,6 +29,7 @@
 #define SYS_VBAR_EL1         SYSREG(3, 0, 12, 0, 0)
 #define SYS_TPIDR_EL1        SYSREG(3, 0, 13, 0, 4)
 #define SYS_CNTKCTL_EL1      SYSREG(3, 0, 14, 1, 0)
+#define SYS_DCZID_EL0        SYSREG(3, 3, 0, 0, 7)
 #define SYS_TPIDR_EL0        SYSREG(3, 3, 13, 0, 2)
 #define SYS_TPIDRRO_EL0      SYSREG(3, 3, 13, 0, 3)
 #define SYS_CNTFRQ_EL0       SYSREG(3, 3, 14, 0, 0)
