@@ -132,8 +132,9 @@ static void config_init_writes_every_field(void **state)
 	assert_int_equal(config.size, sizeof(config));
 	assert_int_equal(config.ops.size, sizeof(config.ops));
 	assert_int_equal(config.profile, VGIC_PROFILE_NATIVE);
-	assert_int_equal(config.features, VGIC_FEATURE_RSS | VGIC_FEATURE_MBIS | VGIC_FEATURE_ONE_OF_N | VGIC_FEATURE_A3V |
-						  VGIC_FEATURE_DPGS | VGIC_FEATURE_STATUSR | VGIC_FEATURE_WAKER);
+	assert_int_equal(config.features, VGIC_FEATURE_RSS | VGIC_FEATURE_MBIS | VGIC_FEATURE_ONE_OF_N |
+						  VGIC_FEATURE_A3V | VGIC_FEATURE_DPGS | VGIC_FEATURE_STATUSR |
+						  VGIC_FEATURE_WAKER);
 	assert_int_equal(config.num_spis, 256);
 	assert_int_equal(config.priority_bits, 5);
 	assert_int_equal(config.lpi_id_bits, 16);
@@ -215,10 +216,10 @@ static void expect_refused(void (*spoil)(struct machine *m))
 	machine_stop(m);
 }
 
-#define SPOIL(name, statement)                 \
-	static void spoil_##name(struct machine *m) \
-	{                                           \
-		statement;                          \
+#define SPOIL(name, statement)                                                                                         \
+	static void spoil_##name(struct machine *m)                                                                    \
+	{                                                                                                              \
+		statement;                                                                                             \
 	}
 
 SPOIL(size_0, m->config.size = 0)
@@ -277,20 +278,59 @@ SPOIL(null_regions, m->config.redist_regions = NULL)
 
 static void create_refuses_what_is_wrong(void **state)
 {
-	static void (*const spoilers[])(struct machine *m) = {
-		spoil_size_0,         spoil_size_small,        spoil_size_large,      spoil_ops_size_0,
-		spoil_ops_size_small, spoil_ops_size_large,    spoil_profile,         spoil_profile_negative,
-		spoil_features,       spoil_features_high,     spoil_dpgs_alone,      spoil_spis_0,
-		spoil_spis_31,        spoil_spis_33,           spoil_spis_961,        spoil_spis_987,
-		spoil_spis_989,       spoil_spis_992,          spoil_spis_huge,       spoil_priority_bits_0,
-		spoil_priority_bits_4, spoil_priority_bits_6,  spoil_lpi_bits_13,     spoil_lpi_bits_21,
-		spoil_revision_0,     spoil_revision_4,        spoil_no_vcpus,        spoil_too_many_vcpus,
-		spoil_all_vcpus,      spoil_null_vcpus,        spoil_same_id,         spoil_large_id,
-		spoil_huge_id,        spoil_same_affinity,     spoil_affinity_bit_24, spoil_affinity_bit_31,
-		spoil_affinity_bit_40, spoil_affinity_bit_63,  spoil_aff3,            spoil_dist_unaligned,
-		spoil_dist_at_the_end, spoil_region_unaligned, spoil_region_wraps,    spoil_region_huge,
-		spoil_region_over_dist, spoil_region_into_dist, spoil_dist_in_region, spoil_regions_overlap,
-		spoil_regions_overlap_below, spoil_regions_equal, spoil_too_few_frames, spoil_region_reserved,
+	static void (*const spoilers[])(struct machine * m) = {
+		spoil_size_0,
+		spoil_size_small,
+		spoil_size_large,
+		spoil_ops_size_0,
+		spoil_ops_size_small,
+		spoil_ops_size_large,
+		spoil_profile,
+		spoil_profile_negative,
+		spoil_features,
+		spoil_features_high,
+		spoil_dpgs_alone,
+		spoil_spis_0,
+		spoil_spis_31,
+		spoil_spis_33,
+		spoil_spis_961,
+		spoil_spis_987,
+		spoil_spis_989,
+		spoil_spis_992,
+		spoil_spis_huge,
+		spoil_priority_bits_0,
+		spoil_priority_bits_4,
+		spoil_priority_bits_6,
+		spoil_lpi_bits_13,
+		spoil_lpi_bits_21,
+		spoil_revision_0,
+		spoil_revision_4,
+		spoil_no_vcpus,
+		spoil_too_many_vcpus,
+		spoil_all_vcpus,
+		spoil_null_vcpus,
+		spoil_same_id,
+		spoil_large_id,
+		spoil_huge_id,
+		spoil_same_affinity,
+		spoil_affinity_bit_24,
+		spoil_affinity_bit_31,
+		spoil_affinity_bit_40,
+		spoil_affinity_bit_63,
+		spoil_aff3,
+		spoil_dist_unaligned,
+		spoil_dist_at_the_end,
+		spoil_region_unaligned,
+		spoil_region_wraps,
+		spoil_region_huge,
+		spoil_region_over_dist,
+		spoil_region_into_dist,
+		spoil_dist_in_region,
+		spoil_regions_overlap,
+		spoil_regions_overlap_below,
+		spoil_regions_equal,
+		spoil_too_few_frames,
+		spoil_region_reserved,
 		spoil_null_regions,
 	};
 
@@ -420,8 +460,8 @@ static void use_last_of_many_vcpus(uint32_t num_vcpus, bool one_vcpu_per_cluster
 	for (uint32_t i = 0; i < num_vcpus; i++) {
 		m->vcpus[i].id = (i * 7919u + 13u) % 65536u;
 		if (one_vcpu_per_cluster)
-			m->vcpus[i].affinity = (uint64_t)(i % 7) << 32 | (uint64_t)(i % 251) << 16 | (uint64_t)(i / 16) << 8 |
-					       (i % 16);
+			m->vcpus[i].affinity = (uint64_t)(i % 7) << 32 | (uint64_t)(i % 251) << 16 |
+					       (uint64_t)(i / 16) << 8 | (i % 16);
 	}
 	machine_start(m);
 	for (uint32_t i = 0; i < num_vcpus; i++) {
@@ -529,7 +569,8 @@ static void reset_gives_reset_values(void **state)
 	assert_int_equal(dist_read_width(m, GICD_IROUTER + 8 * 40, 8), 0);
 	for (uint32_t v = 0; v < 2; v++) {
 		assert_int_equal(redist_read(m, v, GICR_CTLR), 0);
-		assert_int_equal(redist_read(m, v, GICR_WAKER), GICR_WAKER_PROCESSOR_SLEEP | GICR_WAKER_CHILDREN_ASLEEP);
+		assert_int_equal(redist_read(m, v, GICR_WAKER),
+				 GICR_WAKER_PROCESSOR_SLEEP | GICR_WAKER_CHILDREN_ASLEEP);
 		assert_int_equal(redist_read(m, v, GICR_IGROUPR0), 0);
 		assert_int_equal(redist_read(m, v, GICR_ISENABLER0), 0);
 		assert_int_equal(redist_read(m, v, GICR_ISPENDR0), 0);

@@ -21,7 +21,7 @@
 
 #include "pair.h"
 
-#define DEFAULT_STEPS   20000u
+#define DEFAULT_STEPS   50000u
 #define MIN_FOR_EVENTS  5000u /* with fewer steps nothing is said about what must have happened */
 #define STEPS_PER_CHECK 1000u /* between two comparisons of all registers */
 #define MAX_NESTED      64u
@@ -45,8 +45,8 @@ static const struct variant variants[] = {
 	{ "native, 2 vCPUs, 1-of-N only", VGIC_PROFILE_NATIVE, 2, 32, VGIC_FEATURE_ONE_OF_N, 3 },
 	{ "native, 5 vCPUs, 1-of-N, WAKER and DPGS", VGIC_PROFILE_NATIVE, 5, 32,
 	  VGIC_FEATURE_ONE_OF_N | VGIC_FEATURE_WAKER | VGIC_FEATURE_DPGS, 3 },
-	{ "native, 2 vCPUs, RSS and MBIS, 988 SPIs", VGIC_PROFILE_NATIVE, 2, 988,
-	  VGIC_FEATURE_RSS | VGIC_FEATURE_MBIS, 3 },
+	{ "native, 2 vCPUs, RSS and MBIS, 988 SPIs", VGIC_PROFILE_NATIVE, 2, 988, VGIC_FEATURE_RSS | VGIC_FEATURE_MBIS,
+	  3 },
 	{ "native, 2 vCPUs, A3V and STATUSR", VGIC_PROFILE_NATIVE, 2, 64, VGIC_FEATURE_A3V | VGIC_FEATURE_STATUSR, 3 },
 	{ "kvm, 1 vCPU", VGIC_PROFILE_KVM, 1, 64, KEEP_FEATURES, 3 },
 	{ "kvm, 2 vCPUs, revision 1", VGIC_PROFILE_KVM, 2, 64, KEEP_FEATURES, 1 },
@@ -235,8 +235,8 @@ static void op_line(struct run *run)
 	else if (random_chance(run, 60))
 		pair_set_spi(&run->pair, random_spi(run), source, level);
 	else
-		pair_set_ppi(&run->pair, random_vcpu(run), random_chance(run, 95) ? random_ppi(run) : random_below(run, 64),
-			     source, level);
+		pair_set_ppi(&run->pair, random_vcpu(run),
+			     random_chance(run, 95) ? random_ppi(run) : random_below(run, 64), source, level);
 }
 
 static void op_pulse(struct run *run)
@@ -244,9 +244,23 @@ static void op_pulse(struct run *run)
 	pair_pulse_spi(&run->pair, random_chance(run, 98) ? random_spi(run) : random_below(run, 1100));
 }
 
+/* Mostly one that has something to do. */
+static uint32_t random_signalled_vcpu(struct run *run)
+{
+	const uint32_t start = random_vcpu(run);
+
+	for (uint32_t i = 0; i < run->pair.num_vcpus && random_chance(run, 90); i++) {
+		const uint32_t vcpu = (start + i) % run->pair.num_vcpus;
+
+		if (pair_lines(&run->pair, vcpu) != 0)
+			return vcpu;
+	}
+	return start;
+}
+
 static void op_acknowledge(struct run *run)
 {
-	const uint32_t vcpu = random_vcpu(run);
+	const uint32_t vcpu = random_signalled_vcpu(run);
 	const unsigned lines = pair_lines(&run->pair, vcpu);
 	struct handler *handler = &run->handlers[vcpu];
 	unsigned group = random_below(run, 2);
@@ -270,8 +284,12 @@ static void remember_to_deactivate(struct handler *handler, uint32_t intid)
 
 static void op_end(struct run *run)
 {
-	const uint32_t vcpu = random_vcpu(run);
-	struct handler *handler = &run->handlers[vcpu];
+	uint32_t vcpu = random_vcpu(run);
+	struct handler *handler;
+
+	for (uint32_t i = 0; i < run->pair.num_vcpus && run->handlers[vcpu].depth == 0; i++)
+		vcpu = (vcpu + 1) % run->pair.num_vcpus;
+	handler = &run->handlers[vcpu];
 
 	if (handler->depth != 0) {
 		const unsigned top = --handler->depth;
@@ -301,7 +319,7 @@ static void op_wrong_end(struct run *run)
 	static const uint32_t regs[] = { VGIC_ICC_EOIR0_EL1, VGIC_ICC_EOIR1_EL1, VGIC_ICC_DIR_EL1 };
 	static const uint32_t odd[] = { 1019, 1020, 1021, 1022, 1023, 1024, 8191, 8192, 65535, 0xffffff };
 	const uint64_t intid = random_chance(run, 60) ? random_intid(run) :
-						       odd[random_below(run, sizeof(odd) / sizeof(odd[0]))];
+							odd[random_below(run, sizeof(odd) / sizeof(odd[0]))];
 
 	pair_icc_write(&run->pair, random_vcpu(run), regs[random_below(run, 3)],
 		       random_chance(run, 10) ? intid | 0xabcd000000000000ull : intid);
@@ -309,7 +327,8 @@ static void op_wrong_end(struct run *run)
 
 static void op_sgi(struct run *run)
 {
-	static const uint32_t regs[] = { VGIC_ICC_SGI1R_EL1, VGIC_ICC_SGI1R_EL1, VGIC_ICC_SGI0R_EL1, VGIC_ICC_ASGI1R_EL1 };
+	static const uint32_t regs[] = { VGIC_ICC_SGI1R_EL1, VGIC_ICC_SGI1R_EL1, VGIC_ICC_SGI0R_EL1,
+					 VGIC_ICC_ASGI1R_EL1 };
 	const uint64_t affinity = run->pair.vcpu_configs[random_vcpu(run)].affinity;
 	uint64_t value = (uint64_t)random_sgi(run) << ICC_SGIR_INTID_SHIFT;
 
@@ -329,9 +348,10 @@ static void op_sgi(struct run *run)
 
 static void op_bits(struct run *run)
 {
-	static const uint32_t banks[] = { GICD_ISENABLER, GICD_ISENABLER, GICD_ISENABLER, GICD_ICENABLER,
-					  GICD_ISPENDR,   GICD_ISPENDR,   GICD_ICPENDR,   GICD_ISACTIVER,
-					  GICD_ICACTIVER, GICD_ICACTIVER };
+	static const uint32_t banks[] = {
+		GICD_ISENABLER, GICD_ISENABLER, GICD_ISENABLER, GICD_ICENABLER, GICD_ISPENDR,
+		GICD_ISPENDR,   GICD_ICPENDR,   GICD_ISACTIVER, GICD_ICACTIVER, GICD_ICACTIVER
+	};
 
 	write_bit(run, random_vcpu(run), banks[random_below(run, sizeof(banks) / sizeof(banks[0]))], random_intid(run));
 }
@@ -355,8 +375,8 @@ static void op_priority(struct run *run)
 	if (random_chance(run, 70))
 		write_priority(run, vcpu, intid, random_priority(run));
 	else
-		pair_write(&run->pair, frame, (frame == PAIR_DIST ? GICD_IPRIORITYR : GICR_IPRIORITYR) + (intid & ~3u), 4,
-			   random_next(run));
+		pair_write(&run->pair, frame, (frame == PAIR_DIST ? GICD_IPRIORITYR : GICR_IPRIORITYR) + (intid & ~3u),
+			   4, random_next(run));
 }
 
 static void op_configure(struct run *run)
@@ -390,8 +410,8 @@ static void op_cpu_interface(struct run *run)
 	switch (random_below(run, 8)) {
 	case 0:
 	case 1:
-		pair_icc_write(pair, vcpu, VGIC_ICC_PMR_EL1, random_chance(run, 60) ? 0xf8 + random_below(run, 8) :
-										      random_priority(run));
+		pair_icc_write(pair, vcpu, VGIC_ICC_PMR_EL1,
+			       random_chance(run, 60) ? 0xf8 + random_below(run, 8) : random_priority(run));
 		break;
 	case 2:
 		pair_icc_write(pair, vcpu, VGIC_ICC_BPR0_EL1, random_below(run, 8));
@@ -400,7 +420,8 @@ static void op_cpu_interface(struct run *run)
 		pair_icc_write(pair, vcpu, VGIC_ICC_BPR1_EL1, random_below(run, 8));
 		break;
 	case 4:
-		pair_icc_write(pair, vcpu, VGIC_ICC_CTLR_EL1, random_chance(run, 20) ? random_next(run) : random_below(run, 4));
+		pair_icc_write(pair, vcpu, VGIC_ICC_CTLR_EL1,
+			       random_chance(run, 20) ? random_next(run) : random_below(run, 4));
 		break;
 	case 5:
 		pair_icc_write(pair, vcpu, VGIC_ICC_IGRPEN0_EL1, random_chance(run, 80));
@@ -463,7 +484,7 @@ static uint64_t random_address(struct run *run)
 	const struct vgic_config *config = &run->pair.config;
 	const struct vgic_redist_region *region = &config->redist_regions[random_below(run, 2)];
 
-	switch (random_below(run, 4)) {
+	switch (random_below(run, 5)) {
 	case 0:
 		return config->dist_base - 8 + random_below(run, VGIC_DIST_FRAME_SIZE + 16);
 	case 1:
@@ -472,6 +493,10 @@ static uint64_t random_address(struct run *run)
 		/* The start of a frame, where most registers are. */
 		return region->base + (random_next(run) % region->num_frames) * VGIC_REDIST_FRAME_SIZE +
 		       random_below(run, 2) * GICR_SGI_BASE + random_below(run, 0x400) * 4;
+	case 3:
+		/* What a guest looks at first. */
+		return (random_chance(run, 50) ? config->dist_base : region->base) + random_below(run, 8) * 4 +
+		       (random_chance(run, 30) ? GIC_ID_FIRST : 0);
 	default:
 		return random_chance(run, 90) ? config->dist_base + random_below(run, 0x400) * 4 : random_next(run);
 	}
@@ -528,29 +553,14 @@ static const struct {
 	unsigned weight;
 	void (*run)(struct run *run);
 } operations[] = {
-	{ 120, op_line },
-	{ 40, op_pulse },
-	{ 200, op_acknowledge },
-	{ 120, op_end },
-	{ 60, op_deactivate },
-	{ 15, op_wrong_end },
-	{ 60, op_sgi },
-	{ 120, op_bits },
-	{ 20, op_group },
-	{ 40, op_priority },
-	{ 15, op_configure },
-	{ 30, op_route },
-	{ 20, op_message },
-	{ 50, op_cpu_interface },
-	{ 30, op_read_cpu_interface },
-	{ 10, op_any_icc },
-	{ 8, op_dist_control },
-	{ 15, op_redist_control },
-	{ 8, op_online },
-	{ 25, op_any_address },
-	{ 2, op_vcpu_reset },
-	{ 1, op_reset },
-	{ 25, op_repair },
+	{ 120, op_line },    { 40, op_pulse },         { 160, op_acknowledge },
+	{ 120, op_end },     { 60, op_deactivate },    { 15, op_wrong_end },
+	{ 60, op_sgi },      { 120, op_bits },         { 20, op_group },
+	{ 40, op_priority }, { 15, op_configure },     { 30, op_route },
+	{ 20, op_message },  { 50, op_cpu_interface }, { 30, op_read_cpu_interface },
+	{ 10, op_any_icc },  { 8, op_dist_control },   { 15, op_redist_control },
+	{ 8, op_online },    { 25, op_any_address },   { 2, op_vcpu_reset },
+	{ 1, op_reset },     { 40, op_repair },
 };
 
 static void run_operation(struct run *run)
@@ -652,8 +662,9 @@ static bool all_events_happened(const uint64_t *events)
 	bool all = true;
 
 	for (unsigned i = 0; i < NUM_EVENTS; i++) {
-		const char *name = i < EVENT_FIRST_ERROR ? event_names[i] :
-							   vgic_guest_error_name((enum vgic_guest_error_kind)(i - EVENT_FIRST_ERROR));
+		const char *name = i < EVENT_FIRST_ERROR ?
+					   event_names[i] :
+					   vgic_guest_error_name((enum vgic_guest_error_kind)(i - EVENT_FIRST_ERROR));
 
 		printf("# %10" PRIu64 " %s\n", events[i], name);
 		if (events[i] == 0)

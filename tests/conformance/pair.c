@@ -33,10 +33,10 @@ enum op_kind {
 
 struct op {
 	enum op_kind kind;
-	uint32_t vcpu;    /* or PAIR_DIST */
-	uint64_t where;   /* offset, address, ICC encoding or INTID */
-	unsigned how;     /* width or source */
-	uint64_t value;   /* read or written */
+	uint32_t vcpu;  /* or PAIR_DIST */
+	uint64_t where; /* offset, address, ICC encoding or INTID */
+	unsigned how;   /* width or source */
+	uint64_t value; /* read or written */
 };
 
 static struct op op_log[LOG_LENGTH];
@@ -157,10 +157,9 @@ void pair_configure(struct pair *pair, enum vgic_profile profile, uint32_t num_v
 {
 	/* Ids out of order and with gaps, one affinity in each of three clusters, Aff0 beyond 15. */
 	static const struct vgic_vcpu_config vcpus[PAIR_MAX_VCPUS] = {
-		{ .id = 5, .affinity = 0x0 },     { .id = 0, .affinity = 0x1 },
-		{ .id = 9, .affinity = 0x100 },   { .id = 700, .affinity = 0x10000 },
-		{ .id = 1, .affinity = 0xf },     { .id = 65535, .affinity = 0x102 },
-		{ .id = 2, .affinity = 0x10100 }, { .id = 3, .affinity = 0x3 },
+		{ .id = 5, .affinity = 0x0 },       { .id = 0, .affinity = 0x1 }, { .id = 9, .affinity = 0x100 },
+		{ .id = 700, .affinity = 0x10000 }, { .id = 1, .affinity = 0xf }, { .id = 65535, .affinity = 0x102 },
+		{ .id = 2, .affinity = 0x10100 },   { .id = 3, .affinity = 0x3 },
 	};
 
 	memset(pair, 0, sizeof(*pair));
@@ -366,7 +365,8 @@ static void follow_one_of_n(struct pair *pair, uint32_t intid, const uint32_t *h
 	if (before == REF_NO_VCPU) {
 		for (uint32_t v = 0; v < pair->num_vcpus; v++) {
 			if (hppi[v] == intid)
-				differ(pair, "1-of-N SPI %" PRIu32 " is at vCPU %" PRIu32 ", but none participates", intid, v);
+				differ(pair, "1-of-N SPI %" PRIu32 " is at vCPU %" PRIu32 ", but none participates",
+				       intid, v);
 		}
 		return;
 	}
@@ -381,7 +381,8 @@ static void follow_one_of_n(struct pair *pair, uint32_t intid, const uint32_t *h
 	}
 	if (seen_at != REF_NO_VCPU) {
 		if (!ref_adopt_choice(pair->ref, intid, seen_at))
-			differ(pair, "1-of-N SPI %" PRIu32 " is at vCPU %" PRIu32 ", which does not participate", intid, seen_at);
+			differ(pair, "1-of-N SPI %" PRIu32 " is at vCPU %" PRIu32 ", which does not participate", intid,
+			       seen_at);
 		pair->num_one_of_n++;
 		if (seen_at != before)
 			pair->num_reselected++;
@@ -430,7 +431,7 @@ unsigned pair_lines(const struct pair *pair, uint32_t vcpu)
 	return ref_lines(pair->ref, vcpu);
 }
 
-static void compare_counters(struct pair *pair)
+void pair_compare_counters(struct pair *pair)
 {
 	const struct ref_stats *expected = ref_get_stats(pair->ref);
 	struct vgic_stats stats = { .size = sizeof(stats) };
@@ -439,12 +440,11 @@ static void compare_counters(struct pair *pair)
 		differ(pair, "vgic_get_stats failed");
 	for (int kind = 0; kind < VGIC_NUM_GUEST_ERRORS; kind++) {
 		if (stats.guest_errors[kind] != expected->guest_errors[kind])
-			differ(pair, "guest errors \"%s\" %" PRIu64 ", the reference %" PRIu64, vgic_guest_error_name(kind),
-			       stats.guest_errors[kind], expected->guest_errors[kind]);
+			differ(pair, "guest errors \"%s\" %" PRIu64 ", the reference %" PRIu64,
+			       vgic_guest_error_name(kind), stats.guest_errors[kind], expected->guest_errors[kind]);
 	}
 	if (stats.acknowledges != expected->acknowledges || stats.spurious != expected->spurious)
-		differ(pair,
-		       "%" PRIu64 " acknowledges, %" PRIu64 " spurious; the reference %" PRIu64 " and %" PRIu64,
+		differ(pair, "%" PRIu64 " acknowledges, %" PRIu64 " spurious; the reference %" PRIu64 " and %" PRIu64,
 		       stats.acknowledges, stats.spurious, expected->acknowledges, expected->spurious);
 	if (pair->num_deactivations != expected->deactivations)
 		differ(pair, "%" PRIu64 " calls of deactivated(), the reference %" PRIu64, pair->num_deactivations,
@@ -459,9 +459,10 @@ void pair_compare(struct pair *pair)
 		const unsigned expected = ref_lines(pair->ref, v);
 
 		if (lines != expected)
-			differ(pair, "vCPU %" PRIu32 " has the lines %u, the reference %u (1: IRQ, 2: FIQ)", v, lines, expected);
+			differ(pair, "vCPU %" PRIu32 " has the lines %u, the reference %u (1: IRQ, 2: FIQ)", v, lines,
+			       expected);
 	}
-	compare_counters(pair);
+	pair_compare_counters(pair);
 }
 
 static void compare_frame(struct pair *pair, uint32_t vcpu, uint32_t first, uint32_t end, unsigned width)
@@ -473,9 +474,9 @@ static void compare_frame(struct pair *pair, uint32_t vcpu, uint32_t first, uint
 void pair_compare_all(struct pair *pair)
 {
 	static const uint32_t icc_regs[] = {
-		VGIC_ICC_PMR_EL1,    VGIC_ICC_HPPIR0_EL1, VGIC_ICC_BPR0_EL1,    VGIC_ICC_AP0R0_EL1,   VGIC_ICC_AP1R0_EL1,
-		VGIC_ICC_RPR_EL1,    VGIC_ICC_HPPIR1_EL1, VGIC_ICC_BPR1_EL1,    VGIC_ICC_CTLR_EL1,    VGIC_ICC_SRE_EL1,
-		VGIC_ICC_IGRPEN0_EL1, VGIC_ICC_IGRPEN1_EL1,
+		VGIC_ICC_PMR_EL1,   VGIC_ICC_HPPIR0_EL1, VGIC_ICC_BPR0_EL1,    VGIC_ICC_AP0R0_EL1,
+		VGIC_ICC_AP1R0_EL1, VGIC_ICC_RPR_EL1,    VGIC_ICC_HPPIR1_EL1,  VGIC_ICC_BPR1_EL1,
+		VGIC_ICC_CTLR_EL1,  VGIC_ICC_SRE_EL1,    VGIC_ICC_IGRPEN0_EL1, VGIC_ICC_IGRPEN1_EL1,
 	};
 
 	compare_frame(pair, PAIR_DIST, 0, 0x1000, 4);

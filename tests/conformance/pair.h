@@ -58,6 +58,8 @@ void pair_set_online(struct pair *pair, uint32_t vcpu, bool online);
 void pair_vcpu_reset(struct pair *pair, uint32_t vcpu);
 void pair_reset(struct pair *pair);
 
+/* What the guest did wrong, acknowledges and deactivations, as both have counted them. */
+void pair_compare_counters(struct pair *pair);
 /*
  * After each operation: 1-of-N choices, lines of every vCPU and counters. Only at a point where libvgic's 1-of-N
  * interrupts are somewhere legal does the reference follow it.

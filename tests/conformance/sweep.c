@@ -55,6 +55,7 @@ static void sweep_offset(struct pair *pair, uint32_t vcpu, uint32_t offset, unsi
 		pair_write(pair, vcpu, offset, width, values[i]);
 		pair_read(pair, vcpu, offset, width);
 	}
+	pair_compare_counters(pair);
 }
 
 static void sweep_frame(struct pair *pair, uint32_t vcpu)
@@ -94,12 +95,14 @@ static void sweep_addresses(struct pair *pair, uint64_t base, uint64_t size)
 	for (uint64_t offset = 0; offset < size; offset += 4) {
 		pair_read_address(pair, base + offset, 4);
 		pair_write_address(pair, base + offset, 4, next_random());
+		pair_compare_counters(pair);
 	}
 	for (uint64_t edge = base; edge <= base + size; edge += VGIC_DIST_FRAME_SIZE) {
 		for (unsigned width = 1; width <= 8; width *= 2) {
 			for (uint64_t address = edge - 17; address != edge + 17; address++) {
 				pair_read_address(pair, address, width);
 				pair_write_address(pair, address, width, next_random());
+				pair_compare_counters(pair);
 			}
 		}
 	}
@@ -125,7 +128,8 @@ static void run_variant(const struct variant *variant)
 		sweep_frame_edges(&pair, v);
 	sweep_addresses(&pair, pair.config.dist_base, VGIC_DIST_FRAME_SIZE);
 	for (uint32_t i = 0; i < pair.config.num_redist_regions; i++)
-		sweep_addresses(&pair, pair.regions[i].base, (uint64_t)pair.regions[i].num_frames * VGIC_REDIST_FRAME_SIZE);
+		sweep_addresses(&pair, pair.regions[i].base,
+				(uint64_t)pair.regions[i].num_frames * VGIC_REDIST_FRAME_SIZE);
 	pair_read_address(&pair, 0, 4);
 	pair_read_address(&pair, UINT64_MAX, 1);
 	pair_read_address(&pair, UINT64_MAX - 6, 8);

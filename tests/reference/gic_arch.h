@@ -118,23 +118,23 @@
 
 /* ---- CPU interface ---- */
 
-#define ICC_CTLR_CBPR           (1u << 0)
-#define ICC_CTLR_EOIMODE        (1u << 1)
-#define ICC_CTLR_PRIBITS_SHIFT  8
-#define ICC_CTLR_IDBITS_SHIFT   11
-#define ICC_CTLR_A3V            (1u << 15)
-#define ICC_CTLR_RSS            (1u << 18)
-#define ICC_INTID_MASK          0xffffffu
-#define ICC_SGIR_TARGETS        0xffffull
-#define ICC_SGIR_AFF1_SHIFT     16
-#define ICC_SGIR_INTID_SHIFT    24
-#define ICC_SGIR_AFF2_SHIFT     32
-#define ICC_SGIR_IRM            (1ull << 40)
-#define ICC_SGIR_RS_SHIFT       44
-#define ICC_SGIR_AFF3_SHIFT     48
-#define ICC_RPR_IDLE            0xffu
-#define GIC_PRIORITY_MASK       0xf8u /* five implemented bits */
-#define GIC_MIN_BPR0            2u
-#define GIC_MIN_BPR1            3u
+#define ICC_CTLR_CBPR          (1u << 0)
+#define ICC_CTLR_EOIMODE       (1u << 1)
+#define ICC_CTLR_PRIBITS_SHIFT 8
+#define ICC_CTLR_IDBITS_SHIFT  11
+#define ICC_CTLR_A3V           (1u << 15)
+#define ICC_CTLR_RSS           (1u << 18)
+#define ICC_INTID_MASK         0xffffffu
+#define ICC_SGIR_TARGETS       0xffffull
+#define ICC_SGIR_AFF1_SHIFT    16
+#define ICC_SGIR_INTID_SHIFT   24
+#define ICC_SGIR_AFF2_SHIFT    32
+#define ICC_SGIR_IRM           (1ull << 40)
+#define ICC_SGIR_RS_SHIFT      44
+#define ICC_SGIR_AFF3_SHIFT    48
+#define ICC_RPR_IDLE           0xffu
+#define GIC_PRIORITY_MASK      0xf8u /* five implemented bits */
+#define GIC_MIN_BPR0           2u
+#define GIC_MIN_BPR1           3u
 
 #endif /* TESTS_GIC_ARCH_H */

@@ -359,8 +359,8 @@ static void end_of_interrupt(struct ref_gic *ref, uint32_t vcpu, unsigned group,
 		return;
 	}
 	v->apr[group] &= v->apr[group] - 1;
-	/* LPIs have no active state. */
-	if (!v->eoimode && intid < GIC_END_SPI)
+	/* LPIs have no active state, and what does not exist has none either. */
+	if (!v->eoimode && find_irq(ref, vcpu, intid) != NULL)
 		deactivate(ref, vcpu, intid, VGIC_GUEST_EOI_UNEXPECTED);
 }
 
@@ -742,8 +742,7 @@ static const struct reg redist_regs[] = {
 	{ GICR_ISACTIVER0, GICR_ISACTIVER0 + 4, W32, ACCESS_RW, REG_ISACTIVER, 0 },
 	{ GICR_ICACTIVER0, GICR_ICACTIVER0 + 4, W32, ACCESS_RW, REG_ICACTIVER, 0 },
 	{ GICR_IPRIORITYR, GICR_IPRIORITYR + 32, W8 | W32, ACCESS_RW, REG_IPRIORITYR, 0 },
-	/* SGIs are edge-triggered, and that cannot be changed. */
-	{ GICR_ICFGR0, GICR_ICFGR0 + 4, W32, ACCESS_RO, REG_ICFGR, 0 },
+	{ GICR_ICFGR0, GICR_ICFGR0 + 4, W32, ACCESS_RW, REG_ICFGR, 0 },
 	{ GICR_ICFGR1, GICR_ICFGR1 + 4, W32, ACCESS_RW, REG_ICFGR, 0 },
 	{ GICR_IGRPMODR0, GICR_IGRPMODR0 + 4, W32, ACCESS_NONE, REG_ZERO, 0 },
 	{ GICR_NSACR, GICR_NSACR + 4, W32, ACCESS_NONE, REG_ZERO, 0 },
@@ -791,8 +790,7 @@ static bool decode(struct ref_gic *ref, struct access *a, bool is_write)
 		return false;
 	}
 	a->delta = a->offset - a->reg->first;
-	if (!(a->reg->widths & a->width) || a->offset % a->width != 0 ||
-	    (a->width == 2 && a->offset % 4 != 0)) {
+	if (!(a->reg->widths & a->width) || a->offset % a->width != 0 || (a->width == 2 && a->offset % 4 != 0)) {
 		report(ref, a->vcpu, VGIC_GUEST_MMIO_WIDTH, reserved_bit);
 		return false;
 	}
@@ -936,7 +934,8 @@ static void write_icfgr(struct ref_gic *ref, const struct access *a, uint64_t va
 	for (uint32_t i = 0; i < 16; i++) {
 		struct irq *irq = find_irq(ref, a->vcpu, first + i);
 
-		if (irq != NULL)
+		/* SGIs are edge-triggered: their fields are read-only. */
+		if (irq != NULL && (a->vcpu == REF_NO_VCPU || first + i >= GIC_FIRST_PPI))
 			irq->edge = (value >> (2 * i + 1)) & 1;
 	}
 }
@@ -1358,8 +1357,7 @@ struct ref_gic *ref_create(const struct vgic_config *config)
 	ref->vcpus = allocate(config->num_vcpus, sizeof(ref->vcpus[0]));
 	ref->regions = allocate(config->num_redist_regions, sizeof(ref->regions[0]));
 	if (config->num_redist_regions != 0)
-		memcpy(ref->regions, config->redist_regions,
-		       config->num_redist_regions * sizeof(ref->regions[0]));
+		memcpy(ref->regions, config->redist_regions, config->num_redist_regions * sizeof(ref->regions[0]));
 	for (uint32_t i = 0; i < config->num_vcpus; i++) {
 		ref->vcpus[i].id = config->vcpus[i].id;
 		ref->vcpus[i].affinity = config->vcpus[i].affinity;

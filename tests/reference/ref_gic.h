@@ -76,7 +76,7 @@ struct ref_stats {
 	uint64_t deactivations; /* of level-sensitive interrupts: calls of the deactivated() callback */
 	uint64_t preemptions;   /* acknowledges while another priority was active */
 	uint64_t cross_group;   /* IAR0 or IAR1 reads that found a signalled interrupt of the other group */
-	uint64_t outranked;     /* IAR reads that found an interrupt of that group without the priority to be signalled */
+	uint64_t outranked; /* IAR reads that found an interrupt of that group without the priority to be signalled */
 };
 
 const struct ref_stats *ref_get_stats(const struct ref_gic *ref);
