@@ -52,7 +52,7 @@ static uint32_t *statusr(const struct frame_access *a)
 static void note_error(const struct frame_access *a, enum vgic_guest_error_kind kind, uint32_t status, const char *name,
 		       uint32_t offset, uint64_t value)
 {
-	if (vgic_has(a->vgic, VGIC_FEATURE_STATUSR)) {
+	if (vgic_has(a->vgic, VGIC_FEATURE_STATUSR) && !a->its) {
 		config_lock(a->vgic);
 		*statusr(a) |= status;
 		config_unlock(a->vgic);

@@ -15,7 +15,8 @@
 
 struct frame_access {
 	struct vgic *vgic;
-	struct vgic_vcpu *vcpu; /* whose redistributor it is; NULL for the distributor */
+	struct vgic_vcpu *vcpu; /* whose redistributor it is, or NULL */
+	struct vgic_its *its;   /* whose frame it is, or NULL; both NULL: the distributor */
 	uint32_t index;         /* which register of an array */
 };
 

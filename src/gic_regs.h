@@ -101,6 +101,57 @@
 #define GICR_WAKER_PROCESSOR_SLEEP (1u << 1)
 #define GICR_WAKER_CHILDREN_ASLEEP (1u << 2)
 
+#define GICR_CTLR_ENABLE_LPIS (1u << 0)
+#define GICR_TYPER_DIRECT_LPI (UINT64_C(1) << 3)
+#define GICR_SYNCR_BUSY       1u
+
+#define GICR_PROPBASER_IDBITS   UINT64_C(0x1f)
+#define GICR_PROPBASER_ADDRESS  UINT64_C(0x000ffffffffff000)
+#define GICR_PROPBASER_WRITABLE (UINT64_C(0x0700000000000f9f) | GICR_PROPBASER_ADDRESS)
+#define GICR_PENDBASER_PTZ      (UINT64_C(1) << 62)
+#define GICR_PENDBASER_ADDRESS  UINT64_C(0x000fffffffff0000)
+#define GICR_PENDBASER_WRITABLE (UINT64_C(0x0700000000000f80) | GICR_PENDBASER_ADDRESS)
+
+/* ---- ITS: control registers, then the doorbell's page 64 KiB above ---- */
+#define GITS_CTLR         0x0000
+#define GITS_IIDR         0x0004
+#define GITS_TYPER        0x0008
+#define GITS_CBASER       0x0080
+#define GITS_CWRITER      0x0088
+#define GITS_CREADR       0x0090
+#define GITS_BASER        0x0100
+#define GITS_ID_REGISTERS 0xffd0
+#define GITS_TRANSLATER   0x10040
+
+#define GITS_CTLR_ENABLED   (1u << 0)
+#define GITS_CTLR_QUIESCENT (1u << 31)
+
+#define GITS_TYPER_PHYSICAL             (UINT64_C(1) << 0)
+#define GITS_TYPER_ITT_ENTRY_SIZE_SHIFT 4
+#define GITS_TYPER_ID_BITS_SHIFT        8
+#define GITS_TYPER_DEVBITS_SHIFT        13
+
+#define GITS_CBASER_VALID    (UINT64_C(1) << 63)
+#define GITS_CBASER_SIZE     UINT64_C(0xff)
+#define GITS_CBASER_ADDRESS  UINT64_C(0x000ffffffffff000)
+#define GITS_CBASER_WRITABLE (UINT64_C(0xb8e0000000000cff) | GITS_CBASER_ADDRESS)
+#define GITS_CWRITER_OFFSET  UINT64_C(0xfffe0)
+
+#define GITS_BASER_VALID            (UINT64_C(1) << 63)
+#define GITS_BASER_INDIRECT         (UINT64_C(1) << 62)
+#define GITS_BASER_SIZE             UINT64_C(0xff)
+#define GITS_BASER_ADDRESS_47_16    UINT64_C(0x0000ffffffff0000)
+#define GITS_BASER_ADDRESS_51_48    UINT64_C(0xf000)
+#define GITS_BASER_ATTRIBUTES       UINT64_C(0x38e0000000000c00) /* cacheability and shareability */
+#define GITS_BASER_ATTRIBUTES_RESET UINT64_C(0x1800000000000400) /* inner cacheable and shareable, as KVM shows */
+#define GITS_BASER_TYPE_SHIFT       56
+#define GITS_BASER_TYPE_DEVICES     UINT64_C(1)
+#define GITS_BASER_TYPE_COLLECTIONS UINT64_C(4)
+#define GITS_BASER_ENTRY_SIZE_SHIFT 48
+#define GITS_BASER_PAGES_OF_64K     UINT64_C(0x200)
+#define GITS_LEVEL1_VALID           (UINT64_C(1) << 63)
+#define GITS_LEVEL1_ADDRESS         UINT64_C(0x000fffffffff0000)
+
 /* ---- Identification ---- */
 #define IIDR_NATIVE             0x76001000u /* ProductID 'v', Revision 1 */
 #define IIDR_KVM                0x4b00043bu /* ProductID 'K', Implementer Arm */

@@ -9,20 +9,21 @@
  * then file a hint if the interrupt became deliverable, or moved while it was.
  *
  *   bit    name       set by                           cleared by
- *   0      PENDING    signal, ISPENDR, rise of LINE    acknowledge, ICPENDR
+ *   0      PENDING    signal, ISPENDR, rise of LINE    acknowledge, ICPENDR, CLEAR, unmapping
  *   1      LINE       first source that goes high      last source that goes low
  *   2      ACTIVE     acknowledge, ISACTIVER           EOI, DIR, ICACTIVER
  *   3      ENABLED    ISENABLER                        ICENABLER
  *   4      GROUP1     IGROUPR                          IGROUPR
  *   5      EDGE       ICFGR; always for SGIs, LPIs     ICFGR
  *   6      LPI        creation                         never
- *   7      MAPPED     (LPIs) a translation leads here  its removal
+ *   7      MAPPED     (LPIs) a translation leads here  removal of the last one
  *   8      RESIDENT   (list registers) handed to one   taken back
  *   9      ONE_OF_N   IROUTER.IRM=1                    IROUTER.IRM=0
+ *   10     HELD       (LPIs) target's EnableLPIs=0     target's EnableLPIs=1
  *   12-19  PRIORITY   IPRIORITYR                       the whole byte; upper 5 bits implemented
  *   20-35  TARGET     IROUTER, 1-of-N selection        vCPU *index*, or IRQ_NO_TARGET
  *   36-63  SOURCES    (SGI, PPI, SPI) one bit for each source that drives the line high
- *          GENERATION (LPI) incremented by every unmapping
+ *          GENERATION (LPI) incremented with every MAPPED that is cleared
  *
  * PENDING is the latch. A level-sensitive interrupt is pending while its latch
  * or its line is; an edge-triggered one only while its latch is. LPIs have no
@@ -51,6 +52,7 @@ typedef uint64_t irq_word;
 #define IRQ_MAPPED   (UINT64_C(1) << 7)
 #define IRQ_RESIDENT (UINT64_C(1) << 8)
 #define IRQ_ONE_OF_N (UINT64_C(1) << 9)
+#define IRQ_HELD     (UINT64_C(1) << 10)
 
 #define IRQ_PRIORITY_SHIFT 12
 #define IRQ_PRIORITY_MASK  (UINT64_C(0xff) << IRQ_PRIORITY_SHIFT)
@@ -58,6 +60,8 @@ typedef uint64_t irq_word;
 #define IRQ_TARGET_MASK    (UINT64_C(0xffff) << IRQ_TARGET_SHIFT)
 #define IRQ_SOURCES_SHIFT  36
 #define IRQ_SOURCES_MASK   (~UINT64_C(0) << IRQ_SOURCES_SHIFT)
+#define IRQ_GENERATION_ONE (UINT64_C(1) << IRQ_SOURCES_SHIFT)
+#define IRQ_GENERATION_MASK IRQ_SOURCES_MASK
 
 /* Where the interrupt waits: it has to be found anew when one of these changes. */
 #define IRQ_PLACE_MASK (IRQ_TARGET_MASK | IRQ_PRIORITY_MASK | IRQ_GROUP1)
@@ -112,7 +116,7 @@ static inline bool irq_is_pending(irq_word w)
  */
 static inline bool irq_is_deliverable(irq_word w)
 {
-	return (w & (IRQ_ENABLED | IRQ_ACTIVE)) == IRQ_ENABLED && irq_is_pending(w);
+	return (w & (IRQ_ENABLED | IRQ_ACTIVE | IRQ_HELD)) == IRQ_ENABLED && irq_is_pending(w);
 }
 
 /* Is it deliverable to this vCPU? */
@@ -232,6 +236,49 @@ static inline irq_word irq_reset(irq_word w, uint64_t reset)
 	return w ? reset | w | IRQ_LINE : reset;
 }
 
+/* ---- Transitions of LPIs ------------------------------------------------------ */
+
+/* @place is a vCPU index or IRQ_NO_TARGET, with IRQ_HELD if that vCPU's EnableLPIs is 0. */
+static inline irq_word irq_lpi_place(irq_word w, uint64_t place)
+{
+	return irq_set_target(w & ~IRQ_HELD, place & 0xffff) | (place & IRQ_HELD ? IRQ_HELD : 0);
+}
+
+/* A translation leads here now. */
+static inline irq_word irq_lpi_map(irq_word w, uint64_t place)
+{
+	return irq_lpi_place(w | IRQ_MAPPED, place);
+}
+
+/* No translation leads here any more: what is pending goes, and a signal that is on its way with the old generation fails. */
+static inline irq_word irq_lpi_unmap(irq_word w, uint64_t unused)
+{
+	(void)unused;
+	w = irq_lpi_place(w & ~(IRQ_MAPPED | IRQ_PENDING), IRQ_NO_TARGET);
+	return w + IRQ_GENERATION_ONE; /* the uppermost field: it wraps by itself */
+}
+
+/* Turn signals away that are on their way, and keep the mapping. */
+static inline irq_word irq_lpi_renew(irq_word w, uint64_t unused)
+{
+	(void)unused;
+	return w + IRQ_GENERATION_ONE;
+}
+
+/* A byte of the LPI configuration table: priority in the upper bits, bit 0 enables. */
+static inline irq_word irq_lpi_configure(irq_word w, uint64_t property)
+{
+	w = irq_set_priority(w, property);
+	return (property & 1) ? w | IRQ_ENABLED : w & ~IRQ_ENABLED;
+}
+
+/* EnableLPIs was cleared: the pending state has gone to the table in memory. */
+static inline irq_word irq_lpi_hold(irq_word w, uint64_t unused)
+{
+	(void)unused;
+	return (w | IRQ_HELD) & ~IRQ_PENDING;
+}
+
 /* ---- One interrupt ---------------------------------------------------------- */
 
 /*
@@ -243,6 +290,7 @@ struct irq {
 	uint32_t intid;
 	uint32_t number;          /* its bit in the candidate maps: 0-1023 as the INTID, then the LPIs */
 	_Atomic uint64_t irouter; /* SPIs: GICD_IROUTER as the guest wrote it; written under the configuration lock */
+	uint32_t mappings;        /* LPIs: translations that lead here, under the configuration lock */
 };
 
 _Static_assert(sizeof(struct irq) == CACHE_LINE, "one interrupt, one cache line");

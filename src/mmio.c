@@ -4,11 +4,13 @@
  */
 #include <errno.h>
 
+#include "its.h"
 #include "vgic_internal.h"
 
 /* Where an address leads. */
 struct location {
 	bool in_dist;
+	struct vgic_its *its;   /* or NULL */
 	struct vgic_vcpu *vcpu; /* NULL in a redistributor region: a frame that no vCPU fills */
 	uint32_t offset;
 };
@@ -29,6 +31,20 @@ static bool locate_redist(const struct vgic *vgic, uint64_t address, struct loca
 	return false;
 }
 
+static bool locate_its(const struct vgic *vgic, uint64_t address, struct location *l)
+{
+	for (uint32_t i = 0; i < vgic->num_itses; i++) {
+		struct vgic_its *its = vgic->itses[i];
+
+		if (!its->has_base || address - its->base >= VGIC_ITS_FRAME_SIZE)
+			continue;
+		l->its = its;
+		l->offset = (uint32_t)(address - its->base);
+		return true;
+	}
+	return false;
+}
+
 static bool locate(const struct vgic *vgic, uint64_t address, struct location *l)
 {
 	*l = (struct location){ .in_dist = false };
@@ -37,7 +53,7 @@ static bool locate(const struct vgic *vgic, uint64_t address, struct location *l
 		l->offset = (uint32_t)(address - vgic->dist_base);
 		return true;
 	}
-	return locate_redist(vgic, address, l);
+	return locate_its(vgic, address, l) || locate_redist(vgic, address, l);
 }
 
 /* In a frame that no vCPU fills every offset reads as zero, but the rules for widths are the same. */
@@ -57,6 +73,8 @@ int vgic_mmio_read(struct vgic *vgic, uint64_t address, unsigned width, uint64_t
 		return -ENXIO;
 	if (l.in_dist)
 		return vgic_dist_read(vgic, l.offset, width, value);
+	if (l.its)
+		return vgic_its_read(l.its, l.offset, width, value);
 	if (l.vcpu)
 		return vgic_redist_read(l.vcpu, l.offset, width, value);
 	err = check_empty_frame(l.offset, width);
@@ -73,6 +91,8 @@ int vgic_mmio_write(struct vgic *vgic, uint64_t address, unsigned width, uint64_
 		return -ENXIO;
 	if (l.in_dist)
 		return vgic_dist_write(vgic, l.offset, width, value);
+	if (l.its)
+		return vgic_its_write(l.its, l.offset, width, value);
 	if (l.vcpu)
 		return vgic_redist_write(l.vcpu, l.offset, width, value);
 	return check_empty_frame(l.offset, width);

@@ -3,8 +3,8 @@
  * redist.c - the redistributors: RD_base and SGI_base of each vCPU.
  *
  * Owns redist_ctlr, redist_statusr, redist_wait and asleep, all guarded by
- * config_lock. Any PE may access any redistributor. The LPI registers are RAZ/WI:
- * no LPI can be configured yet.
+ * config_lock. Any PE may access any redistributor. The LPI registers are in lpi.c;
+ * without LPIs they are RAZ/WI.
  */
 #include "redist.h"
 
@@ -13,7 +13,9 @@
 #include "id_regs.h"
 #include "irq_change.h"
 #include "irq_regs.h"
+#include "lpi.h"
 #include "one_of_n.h"
+#include "work.h"
 
 /* ---- GICR_CTLR -------------------------------------------------------------------- */
 
@@ -24,31 +26,51 @@ void redist_note_disable(struct vgic_vcpu *vcpu)
 	config_unlock(vcpu->vgic);
 }
 
+/*
+ * GICR_INVLPIR is there, and EnableLPIs can be cleared. KVM says so from revision
+ * 3 on, LPIs or not.
+ */
+static uint32_t ctlr_features(const struct vgic *vgic)
+{
+	const bool shown = vgic->profile == VGIC_PROFILE_KVM ? vgic->kvm_revision >= 3 : vgic_has(vgic, VGIC_FEATURE_LPIS);
+
+	return shown ? GICR_CTLR_IR | GICR_CTLR_CES : 0;
+}
+
 static uint64_t ctlr_read(const struct frame_access *a)
 {
 	struct vgic_vcpu *vcpu = a->vcpu;
 	uint64_t value;
 
+	work_do_some(a->vgic);
 	config_lock(a->vgic);
 	value = vcpu->redist_ctlr;
+	if (vgic_has(a->vgic, VGIC_FEATURE_LPIS))
+		value |= lpi_ctlr_read(vcpu);
 	if (!ack_is_over(vcpu, &vcpu->redist_wait))
 		value |= GICR_CTLR_RWP;
 	config_unlock(a->vgic);
-	/* From revision 3 on KVM announces INVLPIR and that EnableLPIs can be cleared. */
-	if (a->vgic->profile == VGIC_PROFILE_KVM && a->vgic->kvm_revision >= 3)
-		value |= GICR_CTLR_IR | GICR_CTLR_CES;
+	value |= ctlr_features(a->vgic);
 	return value;
 }
 
 static void ctlr_write(const struct frame_access *a, uint64_t value, uint64_t mask)
 {
+	struct vgic *vgic = a->vgic;
+	bool has_work = false;
+
 	(void)mask;
-	if (!vgic_has(a->vgic, VGIC_FEATURE_DPGS))
-		return;
-	config_lock(a->vgic);
-	a->vcpu->redist_ctlr = value & (GICR_CTLR_DPG0 | GICR_CTLR_DPG1NS);
-	one_of_n_update(a->vcpu);
-	config_unlock(a->vgic);
+	config_lock(vgic);
+	if (vgic_has(vgic, VGIC_FEATURE_DPGS)) {
+		a->vcpu->redist_ctlr = value & (GICR_CTLR_DPG0 | GICR_CTLR_DPG1NS);
+		one_of_n_update(a->vcpu);
+	}
+	if (vgic_has(vgic, VGIC_FEATURE_LPIS))
+		has_work = lpi_ctlr_write(a->vcpu, (uint32_t)value);
+	if (has_work)
+		work_finish_write(vgic);
+	else
+		config_unlock(vgic);
 }
 
 /* ---- Features ------------------------------------------------------------------------- */
@@ -63,8 +85,11 @@ static uint64_t typer_read(const struct frame_access *a)
 		value |= GICR_TYPER_LAST;
 	if (vgic_has(a->vgic, VGIC_FEATURE_DPGS))
 		value |= GICR_TYPER_DPGS;
-	if (vgic_has(a->vgic, VGIC_FEATURE_LPIS))
+	if (vgic_has(a->vgic, VGIC_FEATURE_LPIS)) {
 		value |= GICR_TYPER_PLPIS;
+		if (a->vgic->num_itses == 0)
+			value |= GICR_TYPER_DIRECT_LPI;
+	}
 	return value;
 }
 
@@ -105,13 +130,13 @@ static const struct frame_register redist_registers[] = {
 	REG(GICR_TYPER,            1, W32 | W64, "GICR_TYPER",      typer_read,       NULL),
 	REG(GICR_STATUSR,          1, W32,       "GICR_STATUSR",    frame_read_statusr, frame_write_statusr),
 	REG(GICR_WAKER,            1, W32,       "GICR_WAKER",      waker_read,       waker_write),
-	REG(GICR_SETLPIR,          1, W32 | W64, "GICR_SETLPIR",    frame_read_zero,  frame_write_ignored),
-	REG(GICR_CLRLPIR,          1, W32 | W64, "GICR_CLRLPIR",    frame_read_zero,  frame_write_ignored),
-	REG(GICR_PROPBASER,        1, W32 | W64, "GICR_PROPBASER",  frame_read_zero,  frame_write_ignored),
-	REG(GICR_PENDBASER,        1, W32 | W64, "GICR_PENDBASER",  frame_read_zero,  frame_write_ignored),
-	REG(GICR_INVLPIR,          1, W32 | W64, "GICR_INVLPIR",    frame_read_zero,  frame_write_ignored),
-	REG(GICR_INVALLR,          1, W32 | W64, "GICR_INVALLR",    frame_read_zero,  frame_write_ignored),
-	REG(GICR_SYNCR,            1, W32,       "GICR_SYNCR",      frame_read_zero,  frame_write_ignored),
+	REG(GICR_SETLPIR,          1, W32 | W64, "GICR_SETLPIR",    frame_read_zero,  setlpir_write),
+	REG(GICR_CLRLPIR,          1, W32 | W64, "GICR_CLRLPIR",    frame_read_zero,  clrlpir_write),
+	REG(GICR_PROPBASER,        1, W32 | W64, "GICR_PROPBASER",  propbaser_read,   propbaser_write),
+	REG(GICR_PENDBASER,        1, W32 | W64, "GICR_PENDBASER",  pendbaser_read,   pendbaser_write),
+	REG(GICR_INVLPIR,          1, W32 | W64, "GICR_INVLPIR",    frame_read_zero,  invlpir_write),
+	REG(GICR_INVALLR,          1, W32 | W64, "GICR_INVALLR",    frame_read_zero,  invallr_write),
+	REG(GICR_SYNCR,            1, W32,       "GICR_SYNCR",      syncr_read,       frame_write_ignored),
 	REG(GICR_ID_REGISTERS,    12, W32,       "GICR_PIDR/CIDR",  id_register_read, NULL),
 	REG(GICR_IGROUPR0,         1, W32,       "GICR_IGROUPR0",   igroupr_read,     igroupr_write),
 	REG(GICR_ISENABLER0,       1, W32,       "GICR_ISENABLER0", enabler_read,     isenabler_write),

@@ -20,6 +20,8 @@ static const char *const error_names[VGIC_NUM_GUEST_ERRORS] = {
 	[VGIC_GUEST_DIR_UNEXPECTED] = "deactivation of an interrupt that is not active, or with EOImode=0",
 	[VGIC_GUEST_SGI_NO_TARGET] = "SGI to a PE that does not exist",
 	[VGIC_GUEST_ROUTE_NO_TARGET] = "SPI routed to a PE that does not exist",
+	[VGIC_GUEST_ITS_COMMAND] = "ITS command with an error",
+	[VGIC_GUEST_MEMORY] = "table or queue that is not in guest memory",
 };
 
 const char *vgic_guest_error_name(enum vgic_guest_error_kind kind)

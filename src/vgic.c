@@ -10,6 +10,8 @@
 
 #include "cpuif.h"
 #include "dist.h"
+#include "its.h"
+#include "lpi.h"
 #include "pending.h"
 #include "redist.h"
 #include "vgic_internal.h"
@@ -56,6 +58,8 @@ static bool is_sane(const struct vgic_config *c)
 	if (c->priority_bits != PRIORITY_BITS)
 		return false;
 	if (c->lpi_id_bits < VGIC_MIN_LPI_BITS || c->lpi_id_bits > VGIC_MAX_LPI_BITS)
+		return false;
+	if ((c->features & VGIC_FEATURE_LPIS) && (!c->ops.guest_read || !c->ops.guest_write))
 		return false;
 	if (c->kvm_revision < 1 || c->kvm_revision > 3)
 		return false;
@@ -105,6 +109,40 @@ static bool region_is_sane(const struct vgic_config *c, uint32_t index)
 		const struct vgic_redist_region *other = &c->redist_regions[i];
 
 		if (ranges_overlap(r->base, region_size(r), other->base, region_size(other)))
+			return false;
+	}
+	return true;
+}
+
+static bool its_frame_is_sane(const struct vgic_config *c, uint32_t index)
+{
+	const uint64_t base = c->itses[index].base, size = VGIC_ITS_FRAME_SIZE;
+
+	if (!c->itses[index].has_base)
+		return true;
+	if (!range_is_sane(base, size))
+		return false;
+	if (c->has_dist_base && ranges_overlap(base, size, c->dist_base, VGIC_DIST_FRAME_SIZE))
+		return false;
+	for (uint32_t i = 0; i < c->num_redist_regions; i++) {
+		if (ranges_overlap(base, size, c->redist_regions[i].base, region_size(&c->redist_regions[i])))
+			return false;
+	}
+	for (uint32_t i = 0; i < index; i++) {
+		if (c->itses[i].has_base && ranges_overlap(base, size, c->itses[i].base, size))
+			return false;
+	}
+	return true;
+}
+
+static bool itses_are_sane(const struct vgic_config *c)
+{
+	if (c->num_itses == 0)
+		return true;
+	if (c->num_itses > VGIC_MAX_ITSES || !c->itses || !(c->features & VGIC_FEATURE_LPIS))
+		return false;
+	for (uint32_t i = 0; i < c->num_itses; i++) {
+		if (!its_config_is_sane(&c->itses[i]) || !its_frame_is_sane(c, i))
 			return false;
 	}
 	return true;
@@ -281,6 +319,21 @@ static int make_frames(struct vgic *vgic, const struct vgic_config *config)
 	return 0;
 }
 
+static int make_itses(struct vgic *vgic, const struct vgic_config *config)
+{
+	if (config->num_itses == 0)
+		return 0;
+	vgic->itses = port_alloc_zeroed(config->num_itses * sizeof(struct vgic_its *), CACHE_LINE);
+	if (!vgic->itses)
+		return -ENOMEM;
+	for (; vgic->num_itses < config->num_itses; vgic->num_itses++) {
+		vgic->itses[vgic->num_itses] = its_new(vgic, vgic->num_itses, &config->itses[vgic->num_itses]);
+		if (!vgic->itses[vgic->num_itses])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 static int make_parts(struct vgic *vgic, const struct vgic_config *config)
 {
 	int err;
@@ -293,11 +346,18 @@ static int make_parts(struct vgic *vgic, const struct vgic_config *config)
 	err = err ? err : make_id_table(vgic, config);
 	err = err ? err : make_affinity_map(vgic, config);
 	err = err ? err : make_vcpus(vgic, config);
+	err = err ? err : make_itses(vgic, config);
 	return err ? err : make_frames(vgic, config);
 }
 
 static void reset_registers(struct vgic *vgic)
 {
+	config_lock(vgic);
+	for (uint32_t i = 0; i < vgic->num_itses; i++)
+		its_reset(vgic->itses[i]);
+	lpi_reset(vgic);
+	vgic->work_left = false;
+	config_unlock(vgic);
 	for (uint32_t i = 0; i < vgic->num_vcpus; i++) {
 		cpuif_reset(vgic->vcpus[i]);
 		redist_reset(vgic->vcpus[i]);
@@ -310,7 +370,8 @@ int vgic_create(const struct vgic_config *config, struct vgic **out)
 	struct vgic *vgic;
 	int err;
 
-	if (!config || !out || !is_sane(config) || !vcpus_are_sane(config) || !frames_are_sane(config))
+	if (!config || !out || !is_sane(config) || !vcpus_are_sane(config) || !frames_are_sane(config) ||
+	    !itses_are_sane(config))
 		return -EINVAL;
 	vgic = port_alloc_zeroed(sizeof(*vgic), CACHE_LINE);
 	if (!vgic)
@@ -341,6 +402,9 @@ void vgic_destroy(struct vgic *vgic)
 {
 	if (!vgic)
 		return;
+	for (uint32_t i = 0; i < vgic->num_itses; i++)
+		its_free(vgic->itses[i]);
+	port_free(vgic->itses);
 	affinity_map_free(&vgic->affinity);
 	port_free(vgic->redist_ranges);
 	port_free(vgic->index_by_id);

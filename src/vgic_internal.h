@@ -8,7 +8,10 @@
  *   redist.c     GICR frames            one_of_n.[ch]        1-of-N selection
  *   cpuif.[ch]   ICC registers          sgi.c                SGI dispatch
  *   frame.[ch]   register tables        affinity.[ch]        affinity -> vCPU
- *   id_regs.[ch] identification
+ *   id_regs.[ch] identification         guestmem.[ch]        guest memory
+ *   lpi.[ch]     LPIs                   work.[ch]            bounded work
+ *   its.[ch]     ITS frame, signals     its_cmd.c            ITS commands
+ *   its_map.[ch] translations           its_tables.c         bounds of guest tables
  *   mmio.c       addresses to frames    line.c               SPI and PPI lines
  *   vcpu.c       vCPU life, lines       stats.c              counters, reports
  *   check.c      the invariant at rest  irq_regs.[ch]        register banks over INTIDs
@@ -43,6 +46,24 @@ enum run_state {
 	RUN_OUTSIDE = 0,
 	RUN_GUEST,
 	RUN_WAITING,
+};
+
+/*
+ * A walk over all LPIs that is done in parts; see lpi.h.
+ */
+enum lpi_walk_kind {
+	LPI_WALK_NONE,
+	LPI_WALK_ENABLE,     /* EnableLPIs was set: read configuration and pending table */
+	LPI_WALK_DISABLE,    /* EnableLPIs was cleared: write the pending table */
+	LPI_WALK_INVALIDATE, /* GICR_INVALLR, INVALL: read the configuration again */
+	LPI_WALK_MOVE,       /* MOVALL: to another vCPU */
+};
+
+struct lpi_walk {
+	enum lpi_walk_kind kind;
+	uint32_t at;       /* next LPI */
+	uint32_t vcpu;     /* whose LPIs */
+	uint32_t new_vcpu; /* LPI_WALK_MOVE */
 };
 
 /*
@@ -97,6 +118,8 @@ struct vgic_vcpu {
 	 */
 	_Atomic uint64_t ack_sequence;
 
+	_Atomic bool lpis_enabled; /* GICR_CTLR.EnableLPIs; written under config_lock */
+
 	/* Statistics, written by the owner only. */
 	_Atomic uint64_t acknowledges, spurious, stale_hints;
 
@@ -108,6 +131,12 @@ struct vgic_vcpu {
 	bool asleep;           /* GICR_WAKER.ProcessorSleep */
 	bool group_enabled[2]; /* copy of cpuif.igrpen for 1-of-N selection */
 	bool frame_is_last;    /* GICR_TYPER.Last; constant */
+
+	/* LPIs, guarded by config_lock. */
+	uint64_t pendbaser;
+	bool pending_table_is_zero; /* the last write of GICR_PENDBASER had PTZ set */
+	uint32_t num_lpis;          /* LPIs whose TARGET this is */
+	struct lpi_walk enable_walk, invalidate_walk;
 
 	struct pending pending;
 	struct irq private_irqs[NUM_PRIVATE];
@@ -153,6 +182,11 @@ struct vgic {
 	_Alignas(CACHE_LINE) _Atomic uint64_t group_mask;
 
 	struct port_lock *config_lock;
+	uint32_t num_itses; /* constant */
+	struct vgic_its **itses;
+	uint64_t propbaser;    /* guarded by config_lock: GICR_PROPBASER of all redistributors */
+	bool work_left;        /* guarded by config_lock: see work.h */
+	uint32_t work_turn;    /* guarded by config_lock: the ITS that comes first */
 	uint32_t dist_ctlr;    /* guarded by config_lock */
 	uint32_t dist_statusr; /* guarded by config_lock */
 	bool dist_waiting;     /* guarded by config_lock: some vCPU's dist_wait may not be 0 */

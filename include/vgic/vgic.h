@@ -27,7 +27,9 @@
  *   vgic_icc_read, vgic_icc_write          each vCPU
  *   vgic_vcpu_set_online                   any              everything
  *   vgic_mmio_*, vgic_dist_*,              any              everything
- *   vgic_redist_*
+ *   vgic_redist_*, vgic_its_read,
+ *   vgic_its_write, vgic_run_work
+ *   vgic_its_signal, vgic_signal_msi       any              everything
  *   vgic_set_spi, vgic_pulse_spi,          any              everything
  *   vgic_set_ppi
  *
@@ -43,7 +45,10 @@
  *   line_changed   the per-vCPU calls, for that vCPU only
  *   deactivated    vgic_icc_write, vgic_mmio_write, vgic_dist_write,
  *                  vgic_redist_write
- *   guest_error    the register calls (MMIO and ICC)
+ *   guest_error    the register calls (MMIO and ICC), vgic_run_work
+ *   guest_read,    the register calls (MMIO), vgic_run_work
+ *   guest_write
+ *   work_pending   the register calls (MMIO)
  *
  * Errors. Functions return 0 (or a documented positive value) or a negative
  * errno. A call that returns an error has changed nothing. What a *guest* does
@@ -69,6 +74,7 @@ extern "C" {
 
 struct vgic;      /* one interrupt controller */
 struct vgic_vcpu; /* one vCPU's part of it: redistributor and CPU interface */
+struct vgic_its;  /* one Interrupt Translation Service of it */
 
 /* ---- Limits ------------------------------------------------------------- */
 
@@ -78,6 +84,7 @@ struct vgic_vcpu; /* one vCPU's part of it: redistributor and CPU interface */
 #define VGIC_MAX_SPIS     988u /* INTIDs 32 to 1019 */
 #define VGIC_MIN_LPI_BITS 14u
 #define VGIC_MAX_LPI_BITS 20u
+#define VGIC_MAX_ITSES    64u
 
 /*
  * Sources of one interrupt line, 0 to VGIC_NUM_LINE_SOURCES-1. A line is high
@@ -89,6 +96,8 @@ struct vgic_vcpu; /* one vCPU's part of it: redistributor and CPU interface */
 
 #define VGIC_DIST_FRAME_SIZE   0x10000u
 #define VGIC_REDIST_FRAME_SIZE 0x20000u /* of one vCPU: RD_base, then SGI_base */
+#define VGIC_ITS_FRAME_SIZE    0x20000u /* control registers, then the doorbell's page */
+#define VGIC_ITS_DOORBELL      0x10040u /* GITS_TRANSLATER: where devices write their EventIDs */
 
 /* ---- Configuration ------------------------------------------------------- */
 
@@ -136,6 +145,19 @@ struct vgic_redist_region {
 	uint32_t reserved;   /* 0 */
 };
 
+/*
+ * An ITS. The numbers of devices and translations bound the host's memory, whatever the guest maps: commands past them
+ * are refused as the guest's errors.
+ */
+struct vgic_its_config {
+	bool has_base;
+	uint64_t base;              /* guest-physical, a multiple of 64 KiB; for vgic_mmio_* and vgic_signal_msi() */
+	uint32_t device_id_bits;    /* 1 to 32; 0: 16 */
+	uint32_t event_id_bits;     /* 1 to 16; 0: 16 */
+	uint32_t max_devices;       /* devices mapped at one time, up to 2^20; 0: 1024. 24 bytes each */
+	uint32_t max_translations;  /* events mapped at one time, up to 2^22; 0: 65536. 48 bytes each */
+};
+
 /* Lines of a vCPU, ORed: what vgic_poll_lines() and others return. Never both at once. */
 #define VGIC_LINE_IRQ (1u << 0) /* a Group 1 interrupt is signalled */
 #define VGIC_LINE_FIQ (1u << 1) /* a Group 0 interrupt is signalled */
@@ -151,6 +173,8 @@ enum vgic_guest_error_kind {
 	VGIC_GUEST_DIR_UNEXPECTED,    /* ICC_DIR with EOImode=0, or of an INTID that is not active */
 	VGIC_GUEST_SGI_NO_TARGET,     /* an SGI that named a PE that does not exist */
 	VGIC_GUEST_ROUTE_NO_TARGET,   /* GICD_IROUTER names a PE that does not exist */
+	VGIC_GUEST_ITS_COMMAND, /* an ITS command was wrong and skipped: see enum vgic_its_error */
+	VGIC_GUEST_MEMORY, /* a table or queue in guest memory could not be accessed */
 	VGIC_NUM_GUEST_ERRORS,
 };
 
@@ -192,6 +216,22 @@ struct vgic_ops {
 	 */
 	void (*deactivated)(void *opaque, struct vgic_vcpu *vcpu, uint32_t intid);
 
+	/*
+	 * Read or write @size bytes of guest memory at guest-physical @address. Needed with LPIs: the guest's tables are
+	 * there. An access lies within one naturally aligned 4 KiB page; one of 8 bytes that is aligned must be done as one.
+	 * Return 0, or a negative errno if there is no memory: then nothing was accessed. guest_write() is also where a VMM
+	 * learns that the library has changed guest memory (dirty tracking).
+	 */
+	int (*guest_read)(void *opaque, uint64_t address, void *buffer, size_t size);
+	int (*guest_write)(void *opaque, uint64_t address, const void *buffer, size_t size);
+
+	/*
+	 * A register write has begun more work than one access may do (an ITS command that touches 2^16 interrupts): call
+	 * vgic_run_work(), from any thread, soon, until it returns 0. Without this callback the work goes on whenever the
+	 * guest reads a register that shows its progress (GITS_CREADR, GITS_CTLR, GICR_CTLR).
+	 */
+	void (*work_pending)(void *opaque);
+
 	/* A guest did something wrong. At most ten reports a second; the rest are counted only. */
 	void (*guest_error)(void *opaque, const struct vgic_guest_error *error);
 };
@@ -223,6 +263,10 @@ struct vgic_config {
 	uint64_t dist_base; /* a multiple of 64 KiB */
 	uint32_t num_redist_regions; /* at most num_vcpus */
 	const struct vgic_redist_region *redist_regions;
+
+	/* Each needs VGIC_FEATURE_LPIS and ops.guest_read and guest_write. 0 to VGIC_MAX_ITSES. */
+	uint32_t num_itses;
+	const struct vgic_its_config *itses;
 
 	struct vgic_ops ops;
 	void *opaque; /* handed to every callback */
@@ -474,6 +518,124 @@ int vgic_set_ppi(struct vgic_vcpu *vcpu, uint32_t intid, unsigned source, bool l
  * out of range.
  */
 int vgic_pulse_spi(struct vgic *vgic, uint32_t intid);
+
+/* ---- MSIs through an ITS ---------------------------------------------------- */
+
+struct vgic_its *vgic_its_by_index(struct vgic *vgic, uint32_t index); /* NULL if there is none */
+
+/* The frame of an ITS by offset, 0 to VGIC_ITS_FRAME_SIZE-1. As vgic_dist_read() and vgic_dist_write(). */
+int vgic_its_read(struct vgic_its *its, uint32_t offset, unsigned width, uint64_t *value);
+int vgic_its_write(struct vgic_its *its, uint32_t offset, unsigned width, uint64_t value);
+
+/**
+ * vgic_its_signal() - a device's MSI: translate and deliver.
+ * @its:      the ITS that the device's doorbell belongs to
+ * @devid:    DeviceID, as the bus gives it (PCI: requester id)
+ * @eventid:  EventID, the MSI's data
+ *
+ * Takes no lock, allocates nothing, makes no system call; may call kick() once before it returns. What the caller wrote to
+ * memory before is visible to the guest after the acknowledge. DeviceID and EventID may have any value.
+ *
+ * Returns 1 if the LPI was made pending or was pending already, 0 if the guest blocks it (no such mapping, collection or
+ * enabled redistributor: counted by reason, see vgic_its_get_stats()), or -EBUSY if the ITS is off.
+ */
+int vgic_its_signal(struct vgic_its *its, uint32_t devid, uint32_t eventid);
+
+/* The DeviceID of vgic_signal_msi() is valid; KVM_MSI_VALID_DEVID. */
+#define VGIC_MSI_VALID_DEVID (1u << 0)
+
+/**
+ * vgic_signal_msi() - a write to a doorbell, with the meaning of KVM_SIGNAL_MSI.
+ * @vgic:     the controller
+ * @address:  the doorbell: an ITS's base + VGIC_ITS_DOORBELL, or with VGIC_FEATURE_MBIS GICD_SETSPI_NSR
+ * @data:     EventID, or for GICD_SETSPI_NSR the INTID
+ * @devid:    DeviceID
+ * @flags:    VGIC_MSI_VALID_DEVID or 0; needed for an ITS
+ *
+ * As vgic_its_signal(); any thread. Returns 1, 0 or -EBUSY as that does, or
+ *   -EINVAL  unknown flags, or no DeviceID for an ITS
+ *   -ENODEV  no doorbell at that address
+ */
+int vgic_signal_msi(struct vgic *vgic, uint64_t address, uint32_t data, uint32_t devid, uint32_t flags);
+
+/**
+ * vgic_run_work() - do a bounded part of the work that register writes have left.
+ * @vgic:  the controller
+ *
+ * Any thread, at any time. Returns 1 if there is more to do, 0 if not.
+ */
+int vgic_run_work(struct vgic *vgic);
+
+/* What can be wrong with an ITS command, with the architecture's names; see vgic_its_error_name() and _code(). */
+enum vgic_its_error {
+	VGIC_ITS_MOVI_DEVICE_OOR,
+	VGIC_ITS_MOVI_COLLECTION_OOR,
+	VGIC_ITS_MOVI_UNMAPPED_DEVICE,
+	VGIC_ITS_MOVI_ID_OOR,
+	VGIC_ITS_MOVI_UNMAPPED_INTERRUPT,
+	VGIC_ITS_MOVI_UNMAPPED_COLLECTION,
+	VGIC_ITS_INT_DEVICE_OOR,
+	VGIC_ITS_INT_UNMAPPED_DEVICE,
+	VGIC_ITS_INT_ID_OOR,
+	VGIC_ITS_INT_UNMAPPED_INTERRUPT,
+	VGIC_ITS_CLEAR_DEVICE_OOR,
+	VGIC_ITS_CLEAR_UNMAPPED_DEVICE,
+	VGIC_ITS_CLEAR_ID_OOR,
+	VGIC_ITS_CLEAR_UNMAPPED_INTERRUPT,
+	VGIC_ITS_SYNC_PROCNUM_OOR,
+	VGIC_ITS_MAPD_DEVICE_OOR,
+	VGIC_ITS_MAPD_ITTSIZE_OOR,
+	VGIC_ITS_MAPC_PROCNUM_OOR,
+	VGIC_ITS_MAPC_COLLECTION_OOR,
+	VGIC_ITS_MAPTI_DEVICE_OOR,
+	VGIC_ITS_MAPTI_COLLECTION_OOR,
+	VGIC_ITS_MAPTI_UNMAPPED_DEVICE,
+	VGIC_ITS_MAPTI_ID_OOR,
+	VGIC_ITS_MAPTI_PHYSICALID_OOR,
+	VGIC_ITS_MAPI_DEVICE_OOR,
+	VGIC_ITS_MAPI_COLLECTION_OOR,
+	VGIC_ITS_MAPI_UNMAPPED_DEVICE,
+	VGIC_ITS_MAPI_ID_OOR,
+	VGIC_ITS_MAPI_PHYSICALID_OOR,
+	VGIC_ITS_INV_DEVICE_OOR,
+	VGIC_ITS_INV_UNMAPPED_DEVICE,
+	VGIC_ITS_INV_ID_OOR,
+	VGIC_ITS_INV_UNMAPPED_INTERRUPT,
+	VGIC_ITS_INVALL_COLLECTION_OOR,
+	VGIC_ITS_INVALL_UNMAPPED_COLLECTION,
+	VGIC_ITS_MOVALL_PROCNUM_OOR,
+	VGIC_ITS_DISCARD_DEVICE_OOR,
+	VGIC_ITS_DISCARD_UNMAPPED_DEVICE,
+	VGIC_ITS_DISCARD_ID_OOR,
+	VGIC_ITS_DISCARD_UNMAPPED_INTERRUPT,
+	/* Not the architecture's: */
+	VGIC_ITS_UNKNOWN_COMMAND,      /* no command has this number */
+	VGIC_ITS_VIRTUAL_COMMAND,      /* a GICv4 command */
+	VGIC_ITS_TOO_MANY_DEVICES,     /* vgic_its_config.max_devices are mapped */
+	VGIC_ITS_TOO_MANY_TRANSLATIONS,/* vgic_its_config.max_translations are mapped */
+	VGIC_ITS_ITT_NOT_IN_MEMORY,    /* the ITT of a MAPD is not in guest memory */
+	VGIC_ITS_QUEUE_NOT_IN_MEMORY,  /* the command could not be read */
+	VGIC_NUM_ITS_ERRORS,
+};
+
+/* "MAPD_DEVICE_OOR", static, never NULL; and the architecture's error code (0 for the library's own). */
+const char *vgic_its_error_name(enum vgic_its_error error);
+uint32_t vgic_its_error_code(enum vgic_its_error error);
+
+struct vgic_its_stats {
+	size_t size; /* sizeof(struct vgic_its_stats), set by the caller */
+	uint64_t commands;                     /* executed, wrong ones included */
+	uint64_t errors[VGIC_NUM_ITS_ERRORS];
+	uint64_t dropped_its_off;              /* MSIs by the reason why the guest did not get them */
+	uint64_t dropped_unmapped_event;
+	uint64_t dropped_unmapped_collection;
+	uint64_t dropped_lpis_disabled;
+	uint32_t num_devices;                  /* mapped now */
+	uint32_t num_translations;
+};
+
+/* Counters of one ITS since creation. Returns 0, or -EINVAL for a size that is no known one. Any thread. */
+int vgic_its_get_stats(struct vgic_its *its, struct vgic_its_stats *stats);
 
 /* ---- Statistics ------------------------------------------------------------- */
 

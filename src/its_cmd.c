@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * its_cmd.c - the command queue of an ITS.
+ *
+ * Each command is parsed, checked completely, and then applied. A wrong one is
+ * counted, reported and skipped; the queue goes on. (The architecture allows to
+ * stall instead: then GITS_CREADR.Stalled would be set. KVM skips as well.) Only a
+ * command that cannot be read ends the queue, as if it were empty.
+ *
+ * Commands that touch many translations or LPIs keep their place in struct
+ * its_command and are continued; GITS_CREADR moves when they are done.
+ */
+#include "gic_regs.h"
+#include "guestmem.h"
+#include "irq_change.h"
+#include "its.h"
+#include "work.h"
+
+/* What a handler says. Errors are enum vgic_its_error. */
+#define DONE     (-1)
+#define CONTINUE (-2) /* out of steps: call again */
+
+enum its_opcode {
+	CMD_MOVI = 0x01,
+	CMD_INT = 0x03,
+	CMD_CLEAR = 0x04,
+	CMD_SYNC = 0x05,
+	CMD_MAPD = 0x08,
+	CMD_MAPC = 0x09,
+	CMD_MAPTI = 0x0a,
+	CMD_MAPI = 0x0b,
+	CMD_INV = 0x0c,
+	CMD_INVALL = 0x0d,
+	CMD_MOVALL = 0x0e,
+	CMD_DISCARD = 0x0f,
+	CMD_FIRST_VIRTUAL = 0x20,
+};
+
+/* ---- Fields ------------------------------------------------------------------------------ */
+
+static unsigned cmd_opcode(const struct its_command *c)
+{
+	return c->dw[0] & 0xff;
+}
+
+static uint32_t cmd_devid(const struct its_command *c)
+{
+	return (uint32_t)(c->dw[0] >> 32);
+}
+
+static uint32_t cmd_eventid(const struct its_command *c)
+{
+	return (uint32_t)c->dw[1];
+}
+
+static uint32_t cmd_pintid(const struct its_command *c)
+{
+	return (uint32_t)(c->dw[1] >> 32);
+}
+
+static unsigned cmd_size(const struct its_command *c)
+{
+	return c->dw[1] & 0x1f;
+}
+
+static uint32_t cmd_icid(const struct its_command *c)
+{
+	return c->dw[2] & 0xffff;
+}
+
+static bool cmd_valid(const struct its_command *c)
+{
+	return c->dw[2] >> 63;
+}
+
+static uint64_t cmd_itt(const struct its_command *c)
+{
+	return c->dw[2] & UINT64_C(0x000fffffffffff00);
+}
+
+/* GITS_TYPER.PTA=0: RDbase is a GICR_TYPER.Processor_Number, that is a vCPU id. NULL if there is none. */
+static struct vgic_vcpu *cmd_rdbase(const struct vgic_its *its, const struct its_command *c, unsigned dw)
+{
+	const uint64_t rdbase = c->dw[dw] >> 16 & ((UINT64_C(1) << 35) - 1);
+
+	return rdbase <= VGIC_MAX_VCPU_ID ? vgic_vcpu_by_id(its->vgic, (uint32_t)rdbase) : NULL;
+}
+
+/* ---- What commands name ---------------------------------------------------------------------- */
+
+/* The error codes of a command that names an event. */
+struct event_errors {
+	enum vgic_its_error device_oor, unmapped_device, id_oor, unmapped_interrupt;
+};
+
+#define EVENT_ERRORS(cmd)                                                                                                \
+	{                                                                                                                \
+		VGIC_ITS_##cmd##_DEVICE_OOR, VGIC_ITS_##cmd##_UNMAPPED_DEVICE, VGIC_ITS_##cmd##_ID_OOR,                  \
+			VGIC_ITS_##cmd##_UNMAPPED_INTERRUPT                                                              \
+	}
+
+/* The translation of the event that a command names. Returns DONE or an error. */
+static int find_event(struct vgic_its *its, const struct its_command *c, const struct event_errors *errors,
+		      struct translation **node)
+{
+	const struct its_device *device;
+	uint64_t value;
+
+	if (cmd_devid(c) >= UINT64_C(1) << its->device_id_bits)
+		return (int)errors->device_oor;
+	device = its_map_find_device(&its->map, cmd_devid(c));
+	if (!device)
+		return (int)errors->unmapped_device;
+	if (cmd_eventid(c) >= device->num_events)
+		return (int)errors->id_oor;
+	*node = (struct translation *)its_map_find(&its->map, translation_key(cmd_devid(c), cmd_eventid(c)), &value);
+	return *node ? DONE : (int)errors->unmapped_interrupt;
+}
+
+static struct irq *node_irq(struct vgic_its *its, const struct translation *node)
+{
+	return &its->vgic->lpis[load_relaxed(&node->value) & TRANSLATION_LPI_MASK];
+}
+
+/* ---- Devices ------------------------------------------------------------------------------------- */
+
+static void unmap_event(struct vgic_its *its, struct translation *node)
+{
+	struct irq *irq = node_irq(its, node);
+
+	its_map_remove(&its->map, node);
+	lpi_unmap(its->vgic, irq);
+}
+
+bool its_drop_device(struct vgic_its *its, struct its_device *device, int *steps)
+{
+	for (; device->first != NO_NODE; --*steps) {
+		if (*steps <= 0)
+			return false;
+		unmap_event(its, &its->map.nodes[device->first]);
+	}
+	its_map_remove_device(&its->map, device);
+	return true;
+}
+
+/* MAPD: an ITT for a device. A device that is mapped loses its events first, whether V is 1 or 0. */
+static int cmd_mapd(struct vgic_its *its, struct its_command *c, int *steps)
+{
+	struct its_device *device;
+	uint32_t num_events;
+
+	if (!its_device_id_is_valid(its, cmd_devid(c)))
+		return VGIC_ITS_MAPD_DEVICE_OOR;
+	if (cmd_valid(c) && cmd_size(c) >= its->event_id_bits)
+		return VGIC_ITS_MAPD_ITTSIZE_OOR;
+	num_events = UINT32_C(2) << cmd_size(c);
+	if (cmd_valid(c) && !guest_range_exists(its->vgic, cmd_itt(c), (uint64_t)num_events * ITS_ENTRY_SIZE))
+		return VGIC_ITS_ITT_NOT_IN_MEMORY;
+	device = its_map_find_device(&its->map, cmd_devid(c));
+	if (device && !its_drop_device(its, device, steps))
+		return CONTINUE;
+	if (!cmd_valid(c))
+		return DONE;
+	device = its_map_add_device(&its->map, cmd_devid(c));
+	if (!device)
+		return VGIC_ITS_TOO_MANY_DEVICES;
+	device->num_events = num_events;
+	device->itt = cmd_itt(c);
+	return DONE;
+}
+
+/* ---- Collections ------------------------------------------------------------------------------------ */
+
+/*
+ * MAPC: collection ICID -> the redistributor whose Processor_Number is RDbase. The
+ * LPIs of a collection that is mapped elsewhere move along (as in KVM); those of
+ * one that is unmapped are nowhere, and what comes for them is dropped.
+ */
+static int cmd_mapc(struct vgic_its *its, struct its_command *c, int *steps)
+{
+	const uint32_t icid = cmd_icid(c);
+	uint32_t target = IRQ_NO_TARGET;
+
+	if (icid >= its_num_collections(its))
+		return VGIC_ITS_MAPC_COLLECTION_OOR;
+	if (cmd_valid(c)) {
+		const struct vgic_vcpu *vcpu = cmd_rdbase(its, c, 2);
+
+		if (!vcpu)
+			return VGIC_ITS_MAPC_PROCNUM_OOR;
+		target = vcpu->index;
+	}
+	if (!c->begun && its->collections[icid] == target)
+		return DONE;
+	its->collections[icid] = (uint16_t)target;
+	for (; c->at < its->map.nodes_end; c->at++, --*steps) {
+		struct translation *node = &its->map.nodes[c->at];
+
+		if (*steps <= 0)
+			return CONTINUE;
+		if (load_relaxed(&node->key) != TRANSLATION_FREE && node->icid == icid)
+			lpi_set_target(its->vgic, node_irq(its, node), target);
+	}
+	return DONE;
+}
+
+/* MOVALL: every LPI of one redistributor to another. Collections stay as they are mapped (as in KVM). */
+static int cmd_movall(struct vgic_its *its, struct its_command *c, int *steps)
+{
+	const struct vgic_vcpu *from = cmd_rdbase(its, c, 2), *to = cmd_rdbase(its, c, 3);
+
+	if (!from || !to)
+		return VGIC_ITS_MOVALL_PROCNUM_OOR;
+	if (from == to)
+		return DONE;
+	if (!c->begun)
+		lpi_walk_begin(&c->walk, LPI_WALK_MOVE, from->index, to->index);
+	return lpi_walk(its->vgic, &c->walk, steps) ? DONE : CONTINUE;
+}
+
+static int cmd_invall(struct vgic_its *its, struct its_command *c, int *steps)
+{
+	const uint32_t icid = cmd_icid(c);
+
+	if (icid >= its_num_collections(its))
+		return VGIC_ITS_INVALL_COLLECTION_OOR;
+	if (its->collections[icid] == IRQ_NO_TARGET)
+		return VGIC_ITS_INVALL_UNMAPPED_COLLECTION;
+	if (!c->begun)
+		lpi_walk_begin(&c->walk, LPI_WALK_INVALIDATE, its->collections[icid], 0);
+	return lpi_walk(its->vgic, &c->walk, steps) ? DONE : CONTINUE;
+}
+
+/* SYNC: what is done here is done. The redistributor must exist. */
+static int cmd_sync(struct vgic_its *its, struct its_command *c, int *steps)
+{
+	(void)steps;
+	return cmd_rdbase(its, c, 2) ? DONE : VGIC_ITS_SYNC_PROCNUM_OOR;
+}
+
+/* ---- Events --------------------------------------------------------------------------------------------- */
+
+struct map_errors {
+	enum vgic_its_error device_oor, collection_oor, unmapped_device, id_oor, physicalid_oor;
+};
+
+/* The event leads to another LPI from now on. The same LPI again keeps its pending state. */
+static void remap_event(struct vgic_its *its, struct translation *node, struct irq *irq, uint32_t icid)
+{
+	struct irq *old = node_irq(its, node);
+
+	node->icid = icid;
+	if (irq == old) {
+		lpi_read_config(its->vgic, irq);
+		lpi_set_target(its->vgic, irq, its->collections[icid]);
+		return;
+	}
+	store_release(&node->value, lpi_map(its->vgic, irq, its->collections[icid]));
+	lpi_unmap(its->vgic, old);
+}
+
+/*
+ * MAPTI and MAPI. The collection need not be mapped: then the event is dropped
+ * until it is. An event that is mapped is replaced. Of two events on one LPI the
+ * last mapping decides its target.
+ */
+static int map_event(struct vgic_its *its, const struct its_command *c, uint32_t intid, const struct map_errors *errors)
+{
+	struct its_device *device;
+	struct translation *node;
+	struct irq *irq;
+	uint64_t value;
+
+	if (cmd_devid(c) >= UINT64_C(1) << its->device_id_bits)
+		return (int)errors->device_oor;
+	device = its_map_find_device(&its->map, cmd_devid(c));
+	if (!device)
+		return (int)errors->unmapped_device;
+	if (cmd_eventid(c) >= device->num_events)
+		return (int)errors->id_oor;
+	if (cmd_icid(c) >= its_num_collections(its))
+		return (int)errors->collection_oor;
+	if (intid < FIRST_LPI || intid >= lpi_intid_end(its->vgic))
+		return (int)errors->physicalid_oor;
+	irq = &its->vgic->lpis[intid - FIRST_LPI];
+	node = (struct translation *)its_map_find(&its->map, translation_key(cmd_devid(c), cmd_eventid(c)), &value);
+	if (node) {
+		remap_event(its, node, irq, cmd_icid(c));
+		return DONE;
+	}
+	if (its->map.num_translations >= its->map.max_translations)
+		return VGIC_ITS_TOO_MANY_TRANSLATIONS;
+	value = lpi_map(its->vgic, irq, its->collections[cmd_icid(c)]);
+	its_map_add(&its->map, device, cmd_eventid(c), value, cmd_icid(c));
+	return DONE;
+}
+
+static int cmd_mapti(struct vgic_its *its, struct its_command *c, int *steps)
+{
+	static const struct map_errors errors = {
+		VGIC_ITS_MAPTI_DEVICE_OOR, VGIC_ITS_MAPTI_COLLECTION_OOR, VGIC_ITS_MAPTI_UNMAPPED_DEVICE,
+		VGIC_ITS_MAPTI_ID_OOR,	   VGIC_ITS_MAPTI_PHYSICALID_OOR,
+	};
+
+	(void)steps;
+	return map_event(its, c, cmd_pintid(c), &errors);
+}
+
+static int cmd_mapi(struct vgic_its *its, struct its_command *c, int *steps)
+{
+	static const struct map_errors errors = {
+		VGIC_ITS_MAPI_DEVICE_OOR, VGIC_ITS_MAPI_COLLECTION_OOR, VGIC_ITS_MAPI_UNMAPPED_DEVICE,
+		VGIC_ITS_MAPI_ID_OOR,	  VGIC_ITS_MAPI_PHYSICALID_OOR,
+	};
+
+	(void)steps;
+	return map_event(its, c, cmd_eventid(c), &errors);
+}
+
+static int cmd_movi(struct vgic_its *its, struct its_command *c, int *steps)
+{
+	static const struct event_errors errors = EVENT_ERRORS(MOVI);
+	const uint32_t icid = cmd_icid(c);
+	struct translation *node;
+	const int r = find_event(its, c, &errors, &node);
+
+	(void)steps;
+	if (r != DONE)
+		return r;
+	if (icid >= its_num_collections(its))
+		return VGIC_ITS_MOVI_COLLECTION_OOR;
+	if (its->collections[icid] == IRQ_NO_TARGET)
+		return VGIC_ITS_MOVI_UNMAPPED_COLLECTION;
+	node->icid = icid;
+	lpi_set_target(its->vgic, node_irq(its, node), its->collections[icid]);
+	return DONE;
+}
+
+static int cmd_discard(struct vgic_its *its, struct its_command *c, int *steps)
+{
+	static const struct event_errors errors = EVENT_ERRORS(DISCARD);
+	struct translation *node;
+	const int r = find_event(its, c, &errors, &node);
+
+	(void)steps;
+	if (r == DONE)
+		unmap_event(its, node);
+	return r;
+}
+
+static int cmd_int(struct vgic_its *its, struct its_command *c, int *steps)
+{
+	static const struct event_errors errors = EVENT_ERRORS(INT);
+	struct translation *node;
+	const int r = find_event(its, c, &errors, &node);
+
+	(void)steps;
+	if (r == DONE)
+		lpi_signal(its->vgic, load_relaxed(&node->value));
+	return r;
+}
+
+static int cmd_clear(struct vgic_its *its, struct its_command *c, int *steps)
+{
+	static const struct event_errors errors = EVENT_ERRORS(CLEAR);
+	struct translation *node;
+	const int r = find_event(its, c, &errors, &node);
+
+	(void)steps;
+	if (r == DONE)
+		lpi_clear_pending(its->vgic, node_irq(its, node));
+	return r;
+}
+
+static int cmd_inv(struct vgic_its *its, struct its_command *c, int *steps)
+{
+	static const struct event_errors errors = EVENT_ERRORS(INV);
+	struct translation *node;
+	const int r = find_event(its, c, &errors, &node);
+
+	(void)steps;
+	if (r == DONE)
+		lpi_read_config(its->vgic, node_irq(its, node));
+	return r;
+}
+
+/* ---- The queue ---------------------------------------------------------------------------------------------- */
+
+typedef int (*command_handler)(struct vgic_its *its, struct its_command *c, int *steps);
+
+static const command_handler handlers[] = {
+	[CMD_MOVI] = cmd_movi,	   [CMD_INT] = cmd_int,	      [CMD_CLEAR] = cmd_clear,
+	[CMD_SYNC] = cmd_sync,	   [CMD_MAPD] = cmd_mapd,     [CMD_MAPC] = cmd_mapc,
+	[CMD_MAPTI] = cmd_mapti,   [CMD_MAPI] = cmd_mapi,     [CMD_INV] = cmd_inv,
+	[CMD_INVALL] = cmd_invall, [CMD_MOVALL] = cmd_movall, [CMD_DISCARD] = cmd_discard,
+};
+
+static int run_command(struct vgic_its *its, struct its_command *c, int *steps)
+{
+	const unsigned opcode = cmd_opcode(c);
+
+	if (opcode < sizeof(handlers) / sizeof(handlers[0]) && handlers[opcode])
+		return handlers[opcode](its, c, steps);
+	return opcode >= CMD_FIRST_VIRTUAL && opcode < 0x30 ? VGIC_ITS_VIRTUAL_COMMAND : VGIC_ITS_UNKNOWN_COMMAND;
+}
+
+static void count_error(struct vgic_its *its, enum vgic_its_error error, uint64_t dw0)
+{
+	atomic_fetch_add_explicit(&its->errors[error], 1, memory_order_relaxed);
+	guest_error(its->vgic, VGIC_GUEST_ITS_COMMAND, vgic_its_error_name(error), vgic_its_error_code(error), dw0);
+}
+
+/* Read the next command. An unread command is never executed. */
+static bool fetch_command(struct vgic_its *its)
+{
+	const uint64_t address = (its->cbaser & GITS_CBASER_ADDRESS) + its->creadr;
+
+	its->command = (struct its_command){ .active = true };
+	for (unsigned i = 0; i < 4; i++) {
+		if (!guest_read_u64(its->vgic, address + 8 * i, &its->command.dw[i])) {
+			its->command.active = false;
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Out of memory: the rest of the queue is given up, or the guest would make us read it again for ever. */
+static void abandon_queue(struct vgic_its *its)
+{
+	count_error(its, VGIC_ITS_QUEUE_NOT_IN_MEMORY, 0);
+	its->creadr = its->cwriter;
+}
+
+bool its_run_queue(struct vgic_its *its, int *steps)
+{
+	const uint64_t size = its_queue_size(its);
+	int r;
+
+	/* A command that has begun is finished even if the ITS was switched off meanwhile: Quiescent waits for it. */
+	while (its->command.active || (load_relaxed(&its->enabled) && its->creadr != its->cwriter)) {
+		if (*steps <= 0)
+			return false;
+		if (!its->command.active && !fetch_command(its)) {
+			abandon_queue(its);
+			return true;
+		}
+		--*steps;
+		r = run_command(its, &its->command, steps);
+		its->command.begun = true;
+		if (r == CONTINUE)
+			return false;
+		if (r != DONE)
+			count_error(its, (enum vgic_its_error)r, its->command.dw[0]);
+		its->command.active = false;
+		atomic_fetch_add_explicit(&its->commands, 1, memory_order_relaxed);
+		its->creadr = (its->creadr + ITS_COMMAND_SIZE) % size;
+	}
+	return true;
+}

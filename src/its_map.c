@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * its_map.c - a hash of translations that is read without a lock.
+ *
+ * Readers walk a chain of type-stable nodes. Three things may go wrong under them,
+ * and each shows:
+ *
+ *   The node that they stand on is freed, and used again in another chain. They
+ *   wander along that one, and come to its end marker, which is not that of the
+ *   bucket they began in: they begin again. Every restart means that a command
+ *   was executed meanwhile.
+ *
+ *   The node that they found is freed and used again while they read its value.
+ *   They read the key once more behind the value; the writer changes the key
+ *   first and last.
+ *
+ *   The translation that they found is removed before they act on it. The value
+ *   carries the generation of the LPI; the compare-and-swap on the LPI's state
+ *   word checks that it is the one there, and mapped. A removal of the last
+ *   translation to an LPI increments the generation. It has 28 bits: a signaller
+ *   would have to sleep between its lookup and its CAS through exactly a multiple
+ *   of 2^28 unmappings of one LPI, each of which takes a command of the guest
+ *   (at a microsecond each, 4.5 minutes, to the very command).
+ *
+ * The multiplier is secret: a guest cannot make long chains on purpose. Two keys
+ * fall into one bucket with a probability near 1/buckets whatever they are.
+ */
+#include "its_map.h"
+
+#include <errno.h>
+
+#define END_MARKER (UINT32_C(1) << 31)
+
+/*
+ * A reader that begins again this often has been overtaken by as many commands;
+ * it then reports "not mapped", which was true at some moment of each of them.
+ * Without a bound a guest could hold a device thread.
+ */
+#define MAX_RESTARTS 1000
+
+static unsigned log2_at_least(uint32_t n)
+{
+	unsigned bits = 1;
+
+	while ((UINT64_C(1) << bits) < n)
+		bits++;
+	return bits;
+}
+
+int its_map_init(struct its_map *map, uint32_t max_devices, uint32_t max_translations)
+{
+	/* Twice as many buckets as nodes: a chain has half a node on average. */
+	const unsigned bits = log2_at_least(2 * max_translations), device_bits = log2_at_least(2 * max_devices);
+	const uint32_t num_buckets = UINT32_C(1) << bits, num_device_buckets = UINT32_C(1) << device_bits;
+
+	map->multiplier = port_random() | 1;
+	map->bucket_shift = 64 - bits;
+	map->device_bucket_shift = 64 - device_bits;
+	map->max_translations = max_translations;
+	map->max_devices = max_devices;
+	map->buckets = port_alloc_zeroed(num_buckets * sizeof(*map->buckets), CACHE_LINE);
+	map->nodes = port_alloc_zeroed(max_translations * sizeof(*map->nodes), CACHE_LINE);
+	map->devices = port_alloc_zeroed(max_devices * sizeof(*map->devices), CACHE_LINE);
+	map->device_buckets = port_alloc_zeroed(num_device_buckets * sizeof(*map->device_buckets), CACHE_LINE);
+	if (!map->buckets || !map->nodes || !map->devices || !map->device_buckets) {
+		its_map_free(map);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < num_buckets; i++)
+		store_relaxed(&map->buckets[i], END_MARKER | i);
+	for (uint32_t i = 0; i < num_device_buckets; i++)
+		map->device_buckets[i] = NO_NODE;
+	for (uint32_t i = 0; i < max_translations; i++) {
+		store_relaxed(&map->nodes[i].key, TRANSLATION_FREE);
+		store_relaxed(&map->nodes[i].next, END_MARKER);
+		map->nodes[i].device_next = i + 1 < max_translations ? i + 1 : NO_NODE;
+	}
+	for (uint32_t i = 0; i < max_devices; i++)
+		map->devices[i].hash_next = i + 1 < max_devices ? i + 1 : NO_NODE;
+	map->free_nodes = 0;
+	map->free_devices = 0;
+	return 0;
+}
+
+void its_map_free(struct its_map *map)
+{
+	port_free(map->buckets);
+	port_free(map->nodes);
+	port_free(map->devices);
+	port_free(map->device_buckets);
+	*map = (struct its_map){ 0 };
+}
+
+/* ---- Translations ------------------------------------------------------------------ */
+
+static uint32_t bucket_of(const struct its_map *map, uint64_t key)
+{
+	/* DeviceIDs and EventIDs are both small and regular: fold them before the multiplication spreads them. */
+	return (uint32_t)((key ^ key >> 32) * map->multiplier >> map->bucket_shift);
+}
+
+const struct translation *its_map_find(const struct its_map *map, uint64_t key, uint64_t *value)
+{
+	const uint32_t bucket = bucket_of(map, key);
+
+	for (int restarts = 0; restarts < MAX_RESTARTS; restarts++) {
+		uint32_t i = load_acquire(&map->buckets[bucket]);
+		uint32_t steps = 0;
+
+		for (; !(i & END_MARKER); i = load_acquire(&map->nodes[i].next)) {
+			const struct translation *node = &map->nodes[i];
+
+			if (load_acquire(&node->key) == key) {
+				*value = load_acquire(&node->value);
+				if (load_relaxed(&node->key) == key)
+					return node;
+				break; /* reused meanwhile */
+			}
+			/* Longer than any chain can be: nodes move under the reader. */
+			if (++steps > map->max_translations)
+				break;
+		}
+		if (i == (END_MARKER | bucket))
+			return NULL;
+	}
+	return NULL;
+}
+
+static void link_to_device(struct its_map *map, struct its_device *device, struct translation *node, uint32_t number)
+{
+	node->device = (uint32_t)(device - map->devices);
+	node->device_previous = NO_NODE;
+	node->device_next = device->first;
+	if (device->first != NO_NODE)
+		map->nodes[device->first].device_previous = number;
+	device->first = number;
+}
+
+static void unlink_from_device(struct its_map *map, struct translation *node)
+{
+	if (node->device_previous != NO_NODE)
+		map->nodes[node->device_previous].device_next = node->device_next;
+	else
+		map->devices[node->device].first = node->device_next;
+	if (node->device_next != NO_NODE)
+		map->nodes[node->device_next].device_previous = node->device_previous;
+}
+
+struct translation *its_map_add(struct its_map *map, struct its_device *device, uint32_t eventid, uint64_t value,
+				uint32_t icid)
+{
+	const uint64_t key = translation_key(device->devid, eventid);
+	const uint32_t number = map->free_nodes;
+	_Atomic uint32_t *bucket = &map->buckets[bucket_of(map, key)];
+	struct translation *node;
+
+	if (number == NO_NODE)
+		return NULL;
+	node = &map->nodes[number];
+	map->free_nodes = node->device_next;
+	map->num_translations++;
+	map->nodes_end = number < map->nodes_end ? map->nodes_end : number + 1;
+	node->icid = icid;
+	link_to_device(map, device, node, number);
+	/* The key last: who reads it reads a complete node. The chain's head after that: who follows it does too. */
+	store_release(&node->value, value);
+	store_release(&node->next, load_relaxed(bucket));
+	store_release(&node->key, key);
+	store_release(bucket, number);
+	return node;
+}
+
+void its_map_remove(struct its_map *map, struct translation *node)
+{
+	const uint32_t number = (uint32_t)(node - map->nodes);
+	_Atomic uint32_t *link = &map->buckets[bucket_of(map, load_relaxed(&node->key))];
+
+	while (load_relaxed(link) != number)
+		link = &map->nodes[load_relaxed(link)].next;
+	store_release(link, load_relaxed(&node->next));
+	store_release(&node->key, TRANSLATION_FREE);
+	unlink_from_device(map, node);
+	node->device_next = map->free_nodes;
+	map->free_nodes = number;
+	map->num_translations--;
+	if (map->num_translations == 0)
+		map->nodes_end = 0;
+}
+
+/* ---- Devices: under config_lock only -------------------------------------------------- */
+
+static uint32_t *device_bucket(struct its_map *map, uint32_t devid)
+{
+	return &map->device_buckets[(devid + UINT64_C(1)) * map->multiplier >> map->device_bucket_shift];
+}
+
+struct its_device *its_map_find_device(struct its_map *map, uint32_t devid)
+{
+	for (uint32_t i = *device_bucket(map, devid); i != NO_NODE; i = map->devices[i].hash_next) {
+		if (map->devices[i].devid == devid)
+			return &map->devices[i];
+	}
+	return NULL;
+}
+
+struct its_device *its_map_add_device(struct its_map *map, uint32_t devid)
+{
+	const uint32_t number = map->free_devices;
+	uint32_t *bucket = device_bucket(map, devid);
+	struct its_device *device;
+
+	if (number == NO_NODE)
+		return NULL;
+	device = &map->devices[number];
+	map->free_devices = device->hash_next;
+	map->num_devices++;
+	*device = (struct its_device){ .devid = devid, .first = NO_NODE, .hash_next = *bucket };
+	*bucket = number;
+	return device;
+}
+
+void its_map_remove_device(struct its_map *map, struct its_device *device)
+{
+	const uint32_t number = (uint32_t)(device - map->devices);
+	uint32_t *link = device_bucket(map, device->devid);
+
+	while (*link != number)
+		link = &map->devices[*link].hash_next;
+	*link = device->hash_next;
+	device->hash_next = map->free_devices;
+	map->free_devices = number;
+	map->num_devices--;
+}

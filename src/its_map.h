@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * its_map.h - the translations of an ITS: (DeviceID, EventID) -> LPI.
+ *
+ * This is the translation itself, not a cache of it: there is no second copy,
+ * nothing to invalidate, and no miss. Any thread looks up without a lock;
+ * its_map.c says how. Everything else is done under config_lock.
+ */
+#ifndef VGIC_ITS_MAP_H
+#define VGIC_ITS_MAP_H
+
+#include "vgic_internal.h"
+
+#define NO_NODE UINT32_MAX
+
+/*
+ * One translation. Nodes come from a pool made at creation and never leave it: a
+ * reader that holds a stale one reads valid memory (type stability).
+ */
+struct translation {
+	_Atomic uint64_t key;   /* DeviceID and EventID, or TRANSLATION_FREE */
+	_Atomic uint64_t value; /* the LPI's place in vgic.lpis, and its generation in the upper bits */
+	_Atomic uint32_t next;  /* next node of the chain, or the chain's end marker */
+
+	/* Under config_lock. */
+	uint32_t icid;
+	uint32_t device;           /* the device's place in the pool */
+	uint32_t device_next;      /* the device's other translations; also links the free nodes */
+	uint32_t device_previous;
+};
+
+struct its_device {
+	uint32_t devid;
+	uint32_t num_events; /* EventIDs below this are valid; at most 2^16 */
+	uint64_t itt;        /* guest-physical, for save and restore */
+	uint32_t first;      /* its translations */
+	uint32_t hash_next;  /* devices in one bucket; also links the free ones */
+};
+
+/* What makes a translation's value: the LPI in the low bits, the generation as in the state word. */
+#define TRANSLATION_LPI_MASK ((UINT64_C(1) << 32) - 1)
+#define TRANSLATION_FREE     UINT64_MAX
+
+struct its_map {
+	/* Read by any thread; constant. */
+	uint64_t multiplier;
+	unsigned bucket_shift;
+	_Atomic uint32_t *buckets; /* first node of the chain, or its end marker */
+	struct translation *nodes;
+
+	/* Under config_lock. */
+	uint32_t max_translations, num_translations, free_nodes;
+	uint32_t nodes_end; /* nodes from here on are free */
+	struct its_device *devices;
+	uint32_t max_devices, num_devices, free_devices;
+	uint32_t *device_buckets;
+	unsigned device_bucket_shift;
+};
+
+static inline uint64_t translation_key(uint32_t devid, uint32_t eventid)
+{
+	return (uint64_t)devid << 32 | eventid;
+}
+
+int its_map_init(struct its_map *map, uint32_t max_devices, uint32_t max_translations);
+void its_map_free(struct its_map *map);
+
+/*
+ * The node of (DeviceID, EventID) and its value. Any thread, no lock. Returns NULL
+ * if there is none.
+ */
+const struct translation *its_map_find(const struct its_map *map, uint64_t key, uint64_t *value);
+
+/* ---- Under config_lock ---- */
+
+struct its_device *its_map_find_device(struct its_map *map, uint32_t devid);
+
+/* A new device without translations, or NULL if max_devices are mapped. */
+struct its_device *its_map_add_device(struct its_map *map, uint32_t devid);
+
+/* Remove a device; it must have no translations left. */
+void its_map_remove_device(struct its_map *map, struct its_device *device);
+
+/* A new translation, seen by readers when this returns; NULL if max_translations are mapped. */
+struct translation *its_map_add(struct its_map *map, struct its_device *device, uint32_t eventid, uint64_t value,
+				uint32_t icid);
+void its_map_remove(struct its_map *map, struct translation *node);
+
+#endif /* VGIC_ITS_MAP_H */

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lpi.c - LPIs and the redistributors' LPI registers.
+ *
+ * An LPI's word has everything that a signal needs to know: is it mapped, with
+ * which generation, to which vCPU, and has that one EnableLPIs set (HELD if not).
+ * A signal is one CAS on one snapshot. What turns signals away therefore has to
+ * reach the word of each LPI: clearing EnableLPIs walks all of them, in parts of
+ * bounded length, and holds RWP until it has; after that nothing that was on its
+ * way is delivered any more.
+ *
+ * The configuration table is read at mapping, INV and INVALL, GICR_INVLPIR and
+ * GICR_INVALLR, and when EnableLPIs is set; in between the word is what counts.
+ * There is one GICR_PROPBASER for all redistributors (CommonLPIAff=0).
+ */
+#include "lpi.h"
+
+#include "gic_regs.h"
+#include "guestmem.h"
+#include "irq_change.h"
+#include "its_map.h"
+#include "work.h"
+
+/* A walk goes through the LPIs in groups: one word of the pending table, and one line of the configuration table. */
+#define GROUP_SIZE     64u
+#define STEPS_OF_GROUP 16
+
+/* ---- Signals -------------------------------------------------------------------------- */
+
+/*
+ * HELD is set by a walk that follows a clear of EnableLPIs, and cleared by one that
+ * follows a set. Between a set and that walk a signal is kept, though not yet
+ * deliverable: the guest has enabled LPIs and may lose none.
+ */
+static bool is_turned_away(struct vgic *vgic, irq_word w)
+{
+	return (w & IRQ_HELD) && !load_acquire(&vgic->vcpus[irq_target(w)]->lpis_enabled);
+}
+
+enum lpi_result lpi_signal(struct vgic *vgic, uint64_t value)
+{
+	struct irq *irq = &vgic->lpis[value & TRANSLATION_LPI_MASK];
+	const irq_word mapped = IRQ_MAPPED | (value & IRQ_GENERATION_MASK);
+	irq_word old = load_relaxed(&irq->word), new;
+
+	do {
+		if ((old & (IRQ_MAPPED | IRQ_GENERATION_MASK)) != mapped)
+			return LPI_STALE;
+		if (irq_target(old) == IRQ_NO_TARGET)
+			return LPI_NOWHERE;
+		if (__builtin_expect((old & IRQ_HELD) != 0, 0) && is_turned_away(vgic, old))
+			return LPI_HELD;
+		new = old | IRQ_PENDING;
+	} while (!atomic_compare_exchange_weak_explicit(&irq->word, &old, new, memory_order_acq_rel,
+							memory_order_relaxed));
+	if (!(old & IRQ_PENDING))
+		irq_settle(vgic, irq, old, new);
+	return LPI_PENDING;
+}
+
+/* ---- Target and mapping ------------------------------------------------------------------ */
+
+uint32_t lpi_intid_end(const struct vgic *vgic)
+{
+	const uint32_t guest_bits = (vgic->propbaser & GICR_PROPBASER_IDBITS) + 1;
+	const uint32_t bits = guest_bits < vgic->lpi_id_bits ? guest_bits : vgic->lpi_id_bits;
+
+	return bits < VGIC_MIN_LPI_BITS ? FIRST_LPI : UINT32_C(1) << bits;
+}
+
+/* TARGET and HELD for a vCPU, as irq_lpi_place() takes them. */
+static uint64_t place_at(const struct vgic *vgic, uint32_t target)
+{
+	const bool held = target != IRQ_NO_TARGET && !load_relaxed(&vgic->vcpus[target]->lpis_enabled);
+
+	return target | (held ? IRQ_HELD : 0);
+}
+
+static void count_target(struct vgic *vgic, irq_word old, uint32_t target)
+{
+	if (irq_target(old) != IRQ_NO_TARGET)
+		vgic->vcpus[irq_target(old)]->num_lpis--;
+	if (target != IRQ_NO_TARGET)
+		vgic->vcpus[target]->num_lpis++;
+}
+
+void lpi_set_target(struct vgic *vgic, struct irq *irq, uint32_t target)
+{
+	count_target(vgic, irq_change(vgic, irq, irq_lpi_place, place_at(vgic, target)), target);
+}
+
+uint64_t lpi_map(struct vgic *vgic, struct irq *irq, uint32_t target)
+{
+	irq->mappings++;
+	lpi_read_config(vgic, irq);
+	count_target(vgic, irq_change(vgic, irq, irq_lpi_map, place_at(vgic, target)), target);
+	return (load_relaxed(&irq->word) & IRQ_GENERATION_MASK) | (uint64_t)(irq - vgic->lpis);
+}
+
+void lpi_unmap(struct vgic *vgic, struct irq *irq)
+{
+	if (--irq->mappings > 0) {
+		/*
+		 * Another event leads here. The pending state goes with this one; a signal of this one that is on its way
+		 * cannot be told from one of the other, and counts as such.
+		 */
+		lpi_clear_pending(vgic, irq);
+		return;
+	}
+	count_target(vgic, irq_change(vgic, irq, irq_lpi_unmap, 0), IRQ_NO_TARGET);
+}
+
+void lpi_clear_pending(struct vgic *vgic, struct irq *irq)
+{
+	irq_change(vgic, irq, irq_unlatch, 0);
+}
+
+/* ---- Configuration table ------------------------------------------------------------------ */
+
+static uint64_t property_address(const struct vgic *vgic, uint32_t lpi)
+{
+	return (vgic->propbaser & GICR_PROPBASER_ADDRESS) + lpi;
+}
+
+void lpi_read_config(struct vgic *vgic, struct irq *irq)
+{
+	const uint32_t lpi = (uint32_t)(irq - vgic->lpis);
+	uint8_t property = 0;
+
+	if (irq->intid >= lpi_intid_end(vgic))
+		return;
+	guest_read(vgic, property_address(vgic, lpi), &property, 1);
+	irq_change(vgic, irq, irq_lpi_configure, property);
+}
+
+/* ---- Walks ---------------------------------------------------------------------------------- */
+
+/* The LPIs of one group that are at the walk's vCPU, as bits. */
+static uint64_t group_members(struct vgic *vgic, const struct lpi_walk *walk, uint32_t n)
+{
+	uint64_t members = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (irq_target(load_relaxed(&vgic->lpis[walk->at + i].word)) == walk->vcpu)
+			members |= UINT64_C(1) << i;
+	}
+	return members;
+}
+
+static uint64_t pending_address(const struct vgic_vcpu *vcpu, uint32_t lpi)
+{
+	return (vcpu->pendbaser & GICR_PENDBASER_ADDRESS) + (FIRST_LPI + lpi) / 8;
+}
+
+static void configure_group(struct vgic *vgic, uint32_t first, uint32_t n, uint64_t members)
+{
+	uint8_t properties[GROUP_SIZE];
+
+	if (!members)
+		return;
+	guest_read(vgic, property_address(vgic, first), properties, n);
+	for (; members; members &= members - 1) {
+		const uint32_t i = (uint32_t)__builtin_ctzll(members);
+
+		irq_change(vgic, &vgic->lpis[first + i], irq_lpi_configure, properties[i]);
+	}
+}
+
+/*
+ * EnableLPIs was set. A bit of the pending table counts for an LPI that is at this
+ * vCPU, and for one that is mapped nowhere: a pending LPI needs no mapping.
+ */
+static void enable_group(struct vgic *vgic, const struct lpi_walk *walk, uint32_t n)
+{
+	struct vgic_vcpu *vcpu = vgic->vcpus[walk->vcpu];
+	uint64_t members = group_members(vgic, walk, n), pending = 0;
+
+	if (!vcpu->pending_table_is_zero)
+		guest_read_u64(vgic, pending_address(vcpu, walk->at), &pending);
+	for (uint64_t bits = n < 64 ? pending & ((UINT64_C(1) << n) - 1) : pending; bits; bits &= bits - 1) {
+		const uint32_t i = (uint32_t)__builtin_ctzll(bits);
+		struct irq *irq = &vgic->lpis[walk->at + i];
+		const irq_word w = load_relaxed(&irq->word);
+
+		if (!(w & IRQ_MAPPED) && irq_target(w) == IRQ_NO_TARGET) {
+			lpi_set_target(vgic, irq, walk->vcpu);
+			members |= UINT64_C(1) << i;
+		}
+		if (irq_target(load_relaxed(&irq->word)) == walk->vcpu)
+			irq_change(vgic, irq, irq_latch, 0);
+	}
+	configure_group(vgic, walk->at, n, members);
+	for (; members; members &= members - 1)
+		irq_change(vgic, &vgic->lpis[walk->at + (uint32_t)__builtin_ctzll(members)], irq_clear_bits, IRQ_HELD);
+}
+
+/* EnableLPIs was cleared. An LPI that was HELD still (its set was not through yet) keeps its bit of the table. */
+static void disable_group(struct vgic *vgic, const struct lpi_walk *walk, uint32_t n)
+{
+	struct vgic_vcpu *vcpu = vgic->vcpus[walk->vcpu];
+	uint64_t table, pending = 0;
+	uint8_t bytes[8];
+
+	guest_read_u64(vgic, pending_address(vcpu, walk->at), &table);
+	for (uint64_t members = group_members(vgic, walk, n); members; members &= members - 1) {
+		const uint64_t bit = members & -members;
+		const irq_word old =
+			irq_change(vgic, &vgic->lpis[walk->at + (uint32_t)__builtin_ctzll(members)], irq_lpi_hold, 0);
+
+		if ((old & IRQ_PENDING) || ((old & IRQ_HELD) && !vcpu->pending_table_is_zero && (table & bit)))
+			pending |= bit;
+	}
+	if (pending == table)
+		return;
+	for (unsigned i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(pending >> (8 * i));
+	guest_write(vgic, pending_address(vcpu, walk->at), bytes, (n + 7) / 8);
+}
+
+static void move_group(struct vgic *vgic, const struct lpi_walk *walk, uint32_t n)
+{
+	for (uint64_t members = group_members(vgic, walk, n); members; members &= members - 1)
+		lpi_set_target(vgic, &vgic->lpis[walk->at + (uint32_t)__builtin_ctzll(members)], walk->new_vcpu);
+}
+
+void lpi_walk_begin(struct lpi_walk *walk, enum lpi_walk_kind kind, uint32_t vcpu, uint32_t new_vcpu)
+{
+	*walk = (struct lpi_walk){ .kind = kind, .vcpu = vcpu, .new_vcpu = new_vcpu };
+}
+
+/* Is there anything in this walk for which LPIs have to be looked at? */
+static bool walk_is_needed(const struct vgic *vgic, const struct lpi_walk *walk)
+{
+	const struct vgic_vcpu *vcpu = vgic->vcpus[walk->vcpu];
+
+	if (walk->kind == LPI_WALK_ENABLE && !vcpu->pending_table_is_zero)
+		return true;
+	return walk->kind == LPI_WALK_DISABLE || vcpu->num_lpis > 0;
+}
+
+bool lpi_walk(struct vgic *vgic, struct lpi_walk *walk, int *steps)
+{
+	const uint32_t end = lpi_intid_end(vgic) - FIRST_LPI;
+
+	if (walk->kind == LPI_WALK_NONE)
+		return true;
+	if (walk->at == 0 && !walk_is_needed(vgic, walk))
+		walk->at = end;
+	for (; walk->at < end && *steps > 0; walk->at += GROUP_SIZE, *steps -= STEPS_OF_GROUP) {
+		const uint32_t n = end - walk->at < GROUP_SIZE ? end - walk->at : GROUP_SIZE;
+
+		if (walk->kind == LPI_WALK_ENABLE)
+			enable_group(vgic, walk, n);
+		else if (walk->kind == LPI_WALK_DISABLE)
+			disable_group(vgic, walk, n);
+		else if (walk->kind == LPI_WALK_INVALIDATE)
+			configure_group(vgic, walk->at, n, group_members(vgic, walk, n));
+		else
+			move_group(vgic, walk, n);
+	}
+	if (walk->at < end)
+		return false;
+	walk->kind = LPI_WALK_NONE;
+	return true;
+}
+
+bool redist_run_work(struct vgic_vcpu *vcpu, int *steps)
+{
+	return lpi_walk(vcpu->vgic, &vcpu->enable_walk, steps) && lpi_walk(vcpu->vgic, &vcpu->invalidate_walk, steps);
+}
+
+void lpi_reset(struct vgic *vgic)
+{
+	for (uint32_t i = 0; i < vgic->num_lpis; i++) {
+		struct irq *irq = &vgic->lpis[i];
+
+		irq->mappings = 0;
+		irq_change(vgic, irq, irq_lpi_unmap, 0);
+		irq_change(vgic, irq, irq_lpi_configure, 0);
+	}
+	for (uint32_t i = 0; i < vgic->num_vcpus; i++) {
+		struct vgic_vcpu *vcpu = vgic->vcpus[i];
+
+		store_release(&vcpu->lpis_enabled, false);
+		vcpu->num_lpis = 0;
+		vcpu->pendbaser = 0;
+		vcpu->pending_table_is_zero = false;
+		lpi_walk_begin(&vcpu->enable_walk, LPI_WALK_NONE, i, 0);
+		lpi_walk_begin(&vcpu->invalidate_walk, LPI_WALK_NONE, i, 0);
+	}
+	vgic->propbaser = 0;
+}
+
+/* ---- Registers --------------------------------------------------------------------------------- */
+
+uint64_t lpi_ctlr_read(struct vgic_vcpu *vcpu)
+{
+	uint64_t value = 0;
+
+	if (load_relaxed(&vcpu->lpis_enabled))
+		value |= GICR_CTLR_ENABLE_LPIS;
+	if (vcpu->enable_walk.kind == LPI_WALK_DISABLE)
+		value |= GICR_CTLR_RWP;
+	return value;
+}
+
+/* Returns true if the write has left work to do. While RWP is 1 for the bit, writes to it are ignored. */
+bool lpi_ctlr_write(struct vgic_vcpu *vcpu, uint32_t value)
+{
+	const bool enable = value & GICR_CTLR_ENABLE_LPIS;
+
+	if (enable == load_relaxed(&vcpu->lpis_enabled) || vcpu->enable_walk.kind == LPI_WALK_DISABLE)
+		return false;
+	store_release(&vcpu->lpis_enabled, enable);
+	lpi_walk_begin(&vcpu->enable_walk, enable ? LPI_WALK_ENABLE : LPI_WALK_DISABLE, vcpu->index, 0);
+	return true;
+}
+
+uint64_t propbaser_read(const struct frame_access *a)
+{
+	uint64_t value;
+
+	config_lock(a->vgic);
+	value = a->vgic->propbaser;
+	config_unlock(a->vgic);
+	return value;
+}
+
+void propbaser_write(const struct frame_access *a, uint64_t value, uint64_t mask)
+{
+	struct vgic *vgic = a->vgic;
+
+	if (!vgic_has(vgic, VGIC_FEATURE_LPIS))
+		return;
+	config_lock(vgic);
+	if (!load_relaxed(&a->vcpu->lpis_enabled))
+		vgic->propbaser = frame_merge(vgic->propbaser, value, mask) & GICR_PROPBASER_WRITABLE;
+	config_unlock(vgic);
+}
+
+/* PTZ is write-only: it says that the table is all zeros, and reads as zero. */
+uint64_t pendbaser_read(const struct frame_access *a)
+{
+	uint64_t value;
+
+	config_lock(a->vgic);
+	value = a->vcpu->pendbaser;
+	config_unlock(a->vgic);
+	return value;
+}
+
+void pendbaser_write(const struct frame_access *a, uint64_t value, uint64_t mask)
+{
+	struct vgic_vcpu *vcpu = a->vcpu;
+
+	if (!vgic_has(a->vgic, VGIC_FEATURE_LPIS))
+		return;
+	config_lock(a->vgic);
+	if (!load_relaxed(&vcpu->lpis_enabled) && vcpu->enable_walk.kind == LPI_WALK_NONE) {
+		vcpu->pendbaser = frame_merge(vcpu->pendbaser, value, mask) & GICR_PENDBASER_WRITABLE;
+		if (mask & GICR_PENDBASER_PTZ)
+			vcpu->pending_table_is_zero = value & GICR_PENDBASER_PTZ;
+	}
+	config_unlock(a->vgic);
+}
+
+/* The LPI that a write of INVLPIR, SETLPIR or CLRLPIR names, or NULL. */
+static struct irq *named_lpi(struct vgic *vgic, uint64_t value)
+{
+	const uint32_t intid = (uint32_t)value;
+
+	return intid >= FIRST_LPI && intid < lpi_intid_end(vgic) ? &vgic->lpis[intid - FIRST_LPI] : NULL;
+}
+
+void invlpir_write(const struct frame_access *a, uint64_t value, uint64_t mask)
+{
+	struct irq *irq;
+
+	(void)mask;
+	config_lock(a->vgic);
+	irq = named_lpi(a->vgic, value);
+	if (irq && load_relaxed(&a->vcpu->lpis_enabled))
+		lpi_read_config(a->vgic, irq);
+	config_unlock(a->vgic);
+}
+
+void invallr_write(const struct frame_access *a, uint64_t value, uint64_t mask)
+{
+	struct vgic_vcpu *vcpu = a->vcpu;
+
+	(void)value;
+	(void)mask;
+	config_lock(a->vgic);
+	if (load_relaxed(&vcpu->lpis_enabled))
+		lpi_walk_begin(&vcpu->invalidate_walk, LPI_WALK_INVALIDATE, vcpu->index, 0);
+	work_finish_write(a->vgic);
+}
+
+/* Busy while an invalidation is under way. */
+uint64_t syncr_read(const struct frame_access *a)
+{
+	bool busy;
+
+	work_do_some(a->vgic);
+	config_lock(a->vgic);
+	busy = a->vcpu->invalidate_walk.kind != LPI_WALK_NONE;
+	config_unlock(a->vgic);
+	return busy ? GICR_SYNCR_BUSY : 0;
+}
+
+/* Direct LPIs: a system without an ITS. The redistributor that is written to has the LPI from then on. */
+void setlpir_write(const struct frame_access *a, uint64_t value, uint64_t mask)
+{
+	struct vgic *vgic = a->vgic;
+	struct irq *irq;
+
+	(void)mask;
+	config_lock(vgic);
+	irq = vgic->num_itses ? NULL : named_lpi(vgic, value);
+	if (irq && load_relaxed(&a->vcpu->lpis_enabled)) {
+		if (irq_target(load_relaxed(&irq->word)) != a->vcpu->index) {
+			lpi_read_config(vgic, irq);
+			lpi_set_target(vgic, irq, a->vcpu->index);
+		}
+		irq_change(vgic, irq, irq_latch, 0);
+	}
+	config_unlock(vgic);
+}
+
+void clrlpir_write(const struct frame_access *a, uint64_t value, uint64_t mask)
+{
+	struct vgic *vgic = a->vgic;
+	struct irq *irq;
+
+	(void)mask;
+	config_lock(vgic);
+	irq = vgic->num_itses ? NULL : named_lpi(vgic, value);
+	if (irq && irq_target(load_relaxed(&irq->word)) == a->vcpu->index)
+		lpi_clear_pending(vgic, irq);
+	config_unlock(vgic);
+}

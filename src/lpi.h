@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lpi.h - LPIs: where they are delivered, how they are configured, and the
+ * redistributors' LPI registers.
+ *
+ * Everything but lpi_signal() is done under config_lock.
+ */
+#ifndef VGIC_LPI_H
+#define VGIC_LPI_H
+
+#include "frame.h"
+#include "vgic_internal.h"
+
+enum lpi_result {
+	LPI_PENDING = 1, /* made pending, or was pending already */
+	LPI_STALE,       /* the translation has been removed meanwhile */
+	LPI_NOWHERE,     /* its collection is not mapped */
+	LPI_HELD,        /* its redistributor has EnableLPIs=0 */
+};
+
+/*
+ * Signal the LPI of a translation's value. Any thread, no lock. One CAS that
+ * checks the translation, the collection and the redistributor all at once, on
+ * one snapshot.
+ */
+enum lpi_result lpi_signal(struct vgic *vgic, uint64_t value);
+
+/* The first INTID that is no LPI as the guest has set it up (GICR_PROPBASER.IDbits): KVM's rule, one shared PROPBASER. */
+uint32_t lpi_intid_end(const struct vgic *vgic);
+
+/* A translation to an LPI appears; its target is that of the collection (IRQ_NO_TARGET: not mapped). Returns the value. */
+uint64_t lpi_map(struct vgic *vgic, struct irq *irq, uint32_t target);
+
+/* A translation to an LPI is gone. */
+void lpi_unmap(struct vgic *vgic, struct irq *irq);
+
+void lpi_set_target(struct vgic *vgic, struct irq *irq, uint32_t target);
+void lpi_clear_pending(struct vgic *vgic, struct irq *irq);
+
+/* Read the LPI's byte of the configuration table again: at mapping, INV, INVALL, and when EnableLPIs is set. */
+void lpi_read_config(struct vgic *vgic, struct irq *irq);
+
+/*
+ * A walk over all LPIs that is done in parts: lpi_walk() does up to *steps of it and
+ * returns true when it is over.
+ */
+void lpi_walk_begin(struct lpi_walk *walk, enum lpi_walk_kind kind, uint32_t vcpu, uint32_t new_vcpu);
+bool lpi_walk(struct vgic *vgic, struct lpi_walk *walk, int *steps);
+
+/* The walk of a redistributor that its registers began. Returns true if there is nothing left to do. */
+bool redist_run_work(struct vgic_vcpu *vcpu, int *steps);
+
+/* Reset: nothing is pending, all redistributors have LPIs disabled. Translations have been removed before. */
+void lpi_reset(struct vgic *vgic);
+
+/* Registers; see redist.c. */
+uint64_t lpi_ctlr_read(struct vgic_vcpu *vcpu); /* the LPI bits of GICR_CTLR, under config_lock */
+bool lpi_ctlr_write(struct vgic_vcpu *vcpu, uint32_t value);
+uint64_t propbaser_read(const struct frame_access *a);
+void propbaser_write(const struct frame_access *a, uint64_t value, uint64_t mask);
+uint64_t pendbaser_read(const struct frame_access *a);
+void pendbaser_write(const struct frame_access *a, uint64_t value, uint64_t mask);
+void invlpir_write(const struct frame_access *a, uint64_t value, uint64_t mask);
+void invallr_write(const struct frame_access *a, uint64_t value, uint64_t mask);
+uint64_t syncr_read(const struct frame_access *a);
+void setlpir_write(const struct frame_access *a, uint64_t value, uint64_t mask);
+void clrlpir_write(const struct frame_access *a, uint64_t value, uint64_t mask);
+
+#endif /* VGIC_LPI_H */
