@@ -53,33 +53,47 @@ static uint32_t priorities_below(unsigned priority)
 }
 
 /*
- * A priority preempts if its group priority is below the running one: that is, if
- * it is below the running priority rounded up to the group's granularity.
+ * Publish what could be signalled now: the eligible levels that preempt what is
+ * active. A priority preempts if its group priority is below the running one: that
+ * is, if it is below the running priority rounded up to the group's granularity.
+ *
+ * Called for every acknowledge and every EOI. The store needs no order of its own:
+ * the fence before the next evaluation gives it (R2).
  */
-static unsigned preemption_limit(const struct cpuif *c, unsigned group)
+static inline void publish_mask(struct vgic_vcpu *vcpu)
 {
-	const unsigned granularity = 1u << subpriority_bits(c, group);
+	struct cpuif *c = &vcpu->cpuif;
+	const unsigned running = running_priority(c);
+	uint64_t mask = c->eligible;
+	bool may_block = false;
 
-	return (running_priority(c) + granularity - 1) & ~(granularity - 1);
+	if (running < NUM_PRIORITIES) {
+		const unsigned limit0 = (running + c->below_point[0]) & ~c->below_point[0];
+		const unsigned limit1 = (running + c->below_point[1]) & ~c->below_point[1];
+
+		mask &= priorities_below(limit0) | (uint64_t)priorities_below(limit1) << NUM_PRIORITIES;
+		may_block = limit0 != limit1 && c->both_groups_eligible;
+	}
+	store_release(&vcpu->pending.mask, mask);
+	if (may_block != c->groups_may_block) {
+		/* A hidden interrupt comes to light when the one that hides it goes away, which files no hint. */
+		c->groups_may_block = may_block;
+		store_relaxed(&vcpu->pending.watch, may_block || vcpu->vgic->ops.line_changed);
+	}
 }
 
-/*
- * Compute and publish what could be signalled. The store needs no order of its
- * own: the fence before the next evaluation gives it (R2).
- */
-static void publish_masks(struct vgic_vcpu *vcpu)
+/* A register that decides about eligibility or preemption has changed: compute what depends on it, and publish. */
+static void update_masks(struct vgic_vcpu *vcpu)
 {
 	struct cpuif *c = &vcpu->cpuif;
 	const uint32_t unmasked = priorities_below(c->pmr >> PRIORITY_SHIFT);
 	const uint32_t enabled[2] = { c->igrpen[0] ? unmasked : 0, c->igrpen[1] ? unmasked : 0 };
-	const unsigned limit[2] = { preemption_limit(c, 0), preemption_limit(c, 1) };
-	const uint32_t signalled[2] = { enabled[0] & priorities_below(limit[0]), enabled[1] & priorities_below(limit[1]) };
 
 	c->eligible = (uint64_t)enabled[1] << NUM_PRIORITIES | enabled[0];
-	c->groups_may_block = enabled[0] && enabled[1] && limit[0] != limit[1];
-	/* A hidden interrupt comes to light when the one that hides it goes away, which files no hint. */
-	store_relaxed(&vcpu->pending.watch, c->groups_may_block || vcpu->vgic->ops.line_changed);
-	store_release(&vcpu->pending.mask, (uint64_t)signalled[1] << NUM_PRIORITIES | signalled[0]);
+	c->both_groups_eligible = enabled[0] && enabled[1];
+	for (unsigned group = 0; group < 2; group++)
+		c->below_point[group] = (1u << subpriority_bits(c, group)) - 1;
+	publish_mask(vcpu);
 }
 
 void cpuif_reset(struct vgic_vcpu *vcpu)
@@ -94,7 +108,7 @@ void cpuif_reset(struct vgic_vcpu *vcpu)
 	c->apr[1] = 0;
 	c->igrpen[0] = false;
 	c->igrpen[1] = false;
-	publish_masks(vcpu);
+	update_masks(vcpu);
 	config_lock(vcpu->vgic);
 	vcpu->group_enabled[0] = false;
 	vcpu->group_enabled[1] = false;
@@ -184,8 +198,8 @@ static uint32_t acknowledge(struct vgic_vcpu *vcpu, unsigned group)
 	if (taken) {
 		const unsigned priority = c.level % NUM_PRIORITIES;
 
-		vcpu->cpuif.apr[group] |= 1u << (priority & ~((1u << subpriority_bits(&vcpu->cpuif, group)) - 1));
-		publish_masks(vcpu);
+		vcpu->cpuif.apr[group] |= 1u << (priority & ~vcpu->cpuif.below_point[group]);
+		publish_mask(vcpu);
 		store_relaxed(&vcpu->acknowledges, load_relaxed(&vcpu->acknowledges) + 1);
 	} else {
 		store_relaxed(&vcpu->spurious, load_relaxed(&vcpu->spurious) + 1);
@@ -231,8 +245,8 @@ static void end_of_interrupt(struct vgic_vcpu *vcpu, unsigned group, uint32_t in
 		return;
 	}
 	c->apr[group] &= ~(1u << running);
-	publish_masks(vcpu);
-	if (!(c->ctlr & ICC_CTLR_EOIMODE))
+	publish_mask(vcpu);
+	if (!(c->ctlr & ICC_CTLR_EOIMODE) && intid < FIRST_LPI)
 		deactivate(vcpu, intid, VGIC_GUEST_EOI_UNEXPECTED, what);
 }
 
@@ -286,7 +300,7 @@ static uint64_t read_pmr(struct vgic_vcpu *vcpu)
 static void write_pmr(struct vgic_vcpu *vcpu, uint64_t value)
 {
 	vcpu->cpuif.pmr = value & PRIORITY_MASK;
-	publish_masks(vcpu);
+	update_masks(vcpu);
 }
 
 static uint64_t read_rpr(struct vgic_vcpu *vcpu)
@@ -316,7 +330,7 @@ static void write_bpr(struct vgic_vcpu *vcpu, unsigned group, uint64_t value, un
 	const unsigned bpr = value & BPR_MAX;
 
 	vcpu->cpuif.bpr[group] = (uint8_t)(bpr < min ? min : bpr);
-	publish_masks(vcpu);
+	update_masks(vcpu);
 }
 
 static void write_bpr0(struct vgic_vcpu *vcpu, uint64_t value)
@@ -343,7 +357,7 @@ static uint64_t read_ap1r0(struct vgic_vcpu *vcpu)
 static void write_apr(struct vgic_vcpu *vcpu, unsigned group, uint64_t value)
 {
 	vcpu->cpuif.apr[group] = (uint32_t)value;
-	publish_masks(vcpu);
+	publish_mask(vcpu);
 }
 
 static void write_ap0r0(struct vgic_vcpu *vcpu, uint64_t value)
@@ -373,7 +387,7 @@ static uint64_t read_ctlr(struct vgic_vcpu *vcpu)
 static void write_ctlr(struct vgic_vcpu *vcpu, uint64_t value)
 {
 	vcpu->cpuif.ctlr = value & (ICC_CTLR_CBPR | ICC_CTLR_EOIMODE);
-	publish_masks(vcpu);
+	update_masks(vcpu);
 }
 
 /* The system register interface is the only one, and it is never bypassed. */
@@ -406,7 +420,7 @@ static void write_igrpen(struct vgic_vcpu *vcpu, unsigned group, uint64_t value)
 	if (vcpu->cpuif.igrpen[group] == enable)
 		return;
 	vcpu->cpuif.igrpen[group] = enable;
-	publish_masks(vcpu);
+	update_masks(vcpu);
 	if (!vgic_has(vcpu->vgic, VGIC_FEATURE_ONE_OF_N))
 		return;
 	config_lock(vcpu->vgic);

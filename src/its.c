@@ -20,6 +20,7 @@
 #include "guestmem.h"
 #include "id_regs.h"
 #include "irq_change.h"
+#include "lpi_signal.h"
 #include "work.h"
 
 /* A signal that finds a stale translation looks again; each time a command has been executed meanwhile. */
@@ -39,28 +40,45 @@ static int its_is_off(struct vgic_its *its)
 	return -EBUSY;
 }
 
+static int drop_signal(struct vgic_its *its, enum lpi_result why)
+{
+	if (why == LPI_NOWHERE)
+		return dropped(&its->dropped_unmapped_collection);
+	if (why == LPI_HELD)
+		return dropped(&its->dropped_lpis_disabled);
+	return dropped(&its->dropped_unmapped_event);
+}
+
+/* Not there, or gone or moved under our hands: look again until it is one or the other. */
+static __attribute__((noinline)) int signal_again(struct vgic_its *its, uint64_t key)
+{
+	uint64_t value;
+
+	for (int lookups = 0; lookups < MAX_LOOKUPS; lookups++) {
+		enum lpi_result result;
+
+		if (!load_acquire(&its->enabled))
+			return its_is_off(its);
+		if (!its_map_find(&its->map, key, &value))
+			break;
+		result = lpi_signal(its->vgic, value);
+		if (result == LPI_PENDING)
+			return 1;
+		if (result != LPI_STALE)
+			return drop_signal(its, result);
+	}
+	return drop_signal(its, LPI_STALE);
+}
+
 int vgic_its_signal(struct vgic_its *its, uint32_t devid, uint32_t eventid)
 {
 	const uint64_t key = translation_key(devid, eventid);
 	uint64_t value;
 
-	for (int lookups = 0; lookups < MAX_LOOKUPS; lookups++) {
-		if (!load_acquire(&its->enabled))
-			return its_is_off(its);
-		if (!its_map_find(&its->map, key, &value))
-			break;
-		switch (lpi_signal(its->vgic, value)) {
-		case LPI_PENDING:
-			return 1;
-		case LPI_NOWHERE:
-			return dropped(&its->dropped_unmapped_collection);
-		case LPI_HELD:
-			return dropped(&its->dropped_lpis_disabled);
-		case LPI_STALE:
-			break;
-		}
-	}
-	return dropped(&its->dropped_unmapped_event);
+	if (load_acquire(&its->enabled) && its_map_find(&its->map, key, &value) &&
+	    lpi_signal(its->vgic, value) == LPI_PENDING)
+		return 1;
+	return signal_again(its, key);
 }
 
 int vgic_signal_msi(struct vgic *vgic, uint64_t address, uint32_t data, uint32_t devid, uint32_t flags)

@@ -14,6 +14,7 @@
 #include "guestmem.h"
 #include "irq_change.h"
 #include "its.h"
+#include "lpi_signal.h"
 #include "work.h"
 
 /* What a handler says. Errors are enum vgic_its_error. */

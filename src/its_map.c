@@ -12,7 +12,8 @@
  *
  *   The node that they found is freed and used again while they read its value.
  *   They read the key once more behind the value; the writer changes the key
- *   first and last.
+ *   first and last. A node that has changed goes on in another chain, or comes
+ *   back in this one: both are the case above.
  *
  *   The translation that they found is removed before they act on it. The value
  *   carries the generation of the LPI; the compare-and-swap on the LPI's state
@@ -28,8 +29,6 @@
 #include "its_map.h"
 
 #include <errno.h>
-
-#define END_MARKER (UINT32_C(1) << 31)
 
 /*
  * A reader that begins again this often has been overtaken by as many commands;
@@ -67,12 +66,12 @@ int its_map_init(struct its_map *map, uint32_t max_devices, uint32_t max_transla
 		return -ENOMEM;
 	}
 	for (uint32_t i = 0; i < num_buckets; i++)
-		store_relaxed(&map->buckets[i], END_MARKER | i);
+		store_relaxed(&map->buckets[i], TRANSLATION_END | i);
 	for (uint32_t i = 0; i < num_device_buckets; i++)
 		map->device_buckets[i] = NO_NODE;
 	for (uint32_t i = 0; i < max_translations; i++) {
 		store_relaxed(&map->nodes[i].key, TRANSLATION_FREE);
-		store_relaxed(&map->nodes[i].next, END_MARKER);
+		store_relaxed(&map->nodes[i].next, TRANSLATION_END);
 		map->nodes[i].device_next = i + 1 < max_translations ? i + 1 : NO_NODE;
 	}
 	for (uint32_t i = 0; i < max_devices; i++)
@@ -93,34 +92,21 @@ void its_map_free(struct its_map *map)
 
 /* ---- Translations ------------------------------------------------------------------ */
 
-static uint32_t bucket_of(const struct its_map *map, uint64_t key)
+const struct translation *its_map_search(const struct its_map *map, uint64_t key, uint64_t *value)
 {
-	/* DeviceIDs and EventIDs are both small and regular: fold them before the multiplication spreads them. */
-	return (uint32_t)((key ^ key >> 32) * map->multiplier >> map->bucket_shift);
-}
-
-const struct translation *its_map_find(const struct its_map *map, uint64_t key, uint64_t *value)
-{
-	const uint32_t bucket = bucket_of(map, key);
+	const uint32_t bucket = its_map_bucket(map, key);
 
 	for (int restarts = 0; restarts < MAX_RESTARTS; restarts++) {
 		uint32_t i = load_acquire(&map->buckets[bucket]);
 		uint32_t steps = 0;
 
-		for (; !(i & END_MARKER); i = load_acquire(&map->nodes[i].next)) {
-			const struct translation *node = &map->nodes[i];
-
-			if (load_acquire(&node->key) == key) {
-				*value = load_acquire(&node->value);
-				if (load_relaxed(&node->key) == key)
-					return node;
-				break; /* reused meanwhile */
-			}
-			/* Longer than any chain can be: nodes move under the reader. */
-			if (++steps > map->max_translations)
-				break;
+		/* More steps than any chain can have: nodes move under the reader. */
+		while (!(i & TRANSLATION_END) && steps++ < map->max_translations) {
+			if (translation_matches(&map->nodes[i], key, value))
+				return &map->nodes[i];
+			i = load_acquire(&map->nodes[i].next);
 		}
-		if (i == (END_MARKER | bucket))
+		if (i == (TRANSLATION_END | bucket))
 			return NULL;
 	}
 	return NULL;
@@ -151,7 +137,7 @@ struct translation *its_map_add(struct its_map *map, struct its_device *device, 
 {
 	const uint64_t key = translation_key(device->devid, eventid);
 	const uint32_t number = map->free_nodes;
-	_Atomic uint32_t *bucket = &map->buckets[bucket_of(map, key)];
+	_Atomic uint32_t *bucket = &map->buckets[its_map_bucket(map, key)];
 	struct translation *node;
 
 	if (number == NO_NODE)
@@ -173,7 +159,7 @@ struct translation *its_map_add(struct its_map *map, struct its_device *device, 
 void its_map_remove(struct its_map *map, struct translation *node)
 {
 	const uint32_t number = (uint32_t)(node - map->nodes);
-	_Atomic uint32_t *link = &map->buckets[bucket_of(map, load_relaxed(&node->key))];
+	_Atomic uint32_t *link = &map->buckets[its_map_bucket(map, load_relaxed(&node->key))];
 
 	while (load_relaxed(link) != number)
 		link = &map->nodes[load_relaxed(link)].next;

@@ -19,7 +19,7 @@
  */
 struct translation {
 	_Atomic uint64_t key;   /* DeviceID and EventID, or TRANSLATION_FREE */
-	_Atomic uint64_t value; /* the LPI's place in vgic.lpis, and its generation in the upper bits */
+	_Atomic uint64_t value; /* the LPI, see TRANSLATION_LPI_MASK */
 	_Atomic uint32_t next;  /* next node of the chain, or the chain's end marker */
 
 	/* Under config_lock. */
@@ -37,9 +37,7 @@ struct its_device {
 	uint32_t hash_next;  /* devices in one bucket; also links the free ones */
 };
 
-/* What makes a translation's value: the LPI in the low bits, the generation as in the state word. */
-#define TRANSLATION_LPI_MASK ((UINT64_C(1) << 32) - 1)
-#define TRANSLATION_FREE     UINT64_MAX
+#define TRANSLATION_FREE UINT64_MAX
 
 struct its_map {
 	/* Read by any thread; constant. */
@@ -65,11 +63,38 @@ static inline uint64_t translation_key(uint32_t devid, uint32_t eventid)
 int its_map_init(struct its_map *map, uint32_t max_devices, uint32_t max_translations);
 void its_map_free(struct its_map *map);
 
+static inline uint32_t its_map_bucket(const struct its_map *map, uint64_t key)
+{
+	/* DeviceIDs and EventIDs are both small and regular: fold them before the multiplication spreads them. */
+	return (uint32_t)((key ^ key >> 32) * map->multiplier >> map->bucket_shift);
+}
+
+#define TRANSLATION_END (UINT32_C(1) << 31) /* end of a chain; the bucket is in the low bits */
+
+/* Is it this one? Then *value is its value. See its_map.c for the order of the loads. */
+static inline bool translation_matches(const struct translation *node, uint64_t key, uint64_t *value)
+{
+	if (load_acquire(&node->key) != key)
+		return false;
+	*value = load_acquire(&node->value);
+	return load_relaxed(&node->key) == key;
+}
+
+/* The rest of its_map_find(), when the first node of the chain is not the one. */
+const struct translation *its_map_search(const struct its_map *map, uint64_t key, uint64_t *value);
+
 /*
  * The node of (DeviceID, EventID) and its value. Any thread, no lock. Returns NULL
  * if there is none.
  */
-const struct translation *its_map_find(const struct its_map *map, uint64_t key, uint64_t *value);
+static inline const struct translation *its_map_find(const struct its_map *map, uint64_t key, uint64_t *value)
+{
+	const uint32_t first = load_acquire(&map->buckets[its_map_bucket(map, key)]);
+
+	if (__builtin_expect(!(first & TRANSLATION_END), 1) && translation_matches(&map->nodes[first], key, value))
+		return &map->nodes[first];
+	return its_map_search(map, key, value);
+}
 
 /* ---- Under config_lock ---- */
 

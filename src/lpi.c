@@ -18,45 +18,11 @@
 #include "gic_regs.h"
 #include "guestmem.h"
 #include "irq_change.h"
-#include "its_map.h"
 #include "work.h"
 
 /* A walk goes through the LPIs in groups: one word of the pending table, and one line of the configuration table. */
 #define GROUP_SIZE     64u
 #define STEPS_OF_GROUP 16
-
-/* ---- Signals -------------------------------------------------------------------------- */
-
-/*
- * HELD is set by a walk that follows a clear of EnableLPIs, and cleared by one that
- * follows a set. Between a set and that walk a signal is kept, though not yet
- * deliverable: the guest has enabled LPIs and may lose none.
- */
-static bool is_turned_away(struct vgic *vgic, irq_word w)
-{
-	return (w & IRQ_HELD) && !load_acquire(&vgic->vcpus[irq_target(w)]->lpis_enabled);
-}
-
-enum lpi_result lpi_signal(struct vgic *vgic, uint64_t value)
-{
-	struct irq *irq = &vgic->lpis[value & TRANSLATION_LPI_MASK];
-	const irq_word mapped = IRQ_MAPPED | (value & IRQ_GENERATION_MASK);
-	irq_word old = load_relaxed(&irq->word), new;
-
-	do {
-		if ((old & (IRQ_MAPPED | IRQ_GENERATION_MASK)) != mapped)
-			return LPI_STALE;
-		if (irq_target(old) == IRQ_NO_TARGET)
-			return LPI_NOWHERE;
-		if (__builtin_expect((old & IRQ_HELD) != 0, 0) && is_turned_away(vgic, old))
-			return LPI_HELD;
-		new = old | IRQ_PENDING;
-	} while (!atomic_compare_exchange_weak_explicit(&irq->word, &old, new, memory_order_acq_rel,
-							memory_order_relaxed));
-	if (!(old & IRQ_PENDING))
-		irq_settle(vgic, irq, old, new);
-	return LPI_PENDING;
-}
 
 /* ---- Target and mapping ------------------------------------------------------------------ */
 

@@ -3,7 +3,7 @@
  * lpi.h - LPIs: where they are delivered, how they are configured, and the
  * redistributors' LPI registers.
  *
- * Everything but lpi_signal() is done under config_lock.
+ * All of it is done under config_lock; signals, which are not, are in lpi_signal.h.
  */
 #ifndef VGIC_LPI_H
 #define VGIC_LPI_H
@@ -11,19 +11,8 @@
 #include "frame.h"
 #include "vgic_internal.h"
 
-enum lpi_result {
-	LPI_PENDING = 1, /* made pending, or was pending already */
-	LPI_STALE,       /* the translation has been removed meanwhile */
-	LPI_NOWHERE,     /* its collection is not mapped */
-	LPI_HELD,        /* its redistributor has EnableLPIs=0 */
-};
-
-/*
- * Signal the LPI of a translation's value. Any thread, no lock. One CAS that
- * checks the translation, the collection and the redistributor all at once, on
- * one snapshot.
- */
-enum lpi_result lpi_signal(struct vgic *vgic, uint64_t value);
+/* What a translation leads to: the LPI in the low bits, its generation as in the state word. */
+#define TRANSLATION_LPI_MASK ((UINT64_C(1) << 32) - 1)
 
 /* The first INTID that is no LPI as the guest has set it up (GICR_PROPBASER.IDbits): KVM's rule, one shared PROPBASER. */
 uint32_t lpi_intid_end(const struct vgic *vgic);

@@ -295,6 +295,28 @@ static enum find_result search_level(struct vgic_vcpu *vcpu, unsigned level, int
 	return r;
 }
 
+/*
+ * The next bit of the leaf word at the cursor, if it is of this level: where a batch
+ * of interrupts goes on. Finds what search_level() would find first, and clears
+ * nothing.
+ */
+static bool probe_at_cursor(struct vgic_vcpu *vcpu, unsigned level, struct candidate *out)
+{
+	const struct pending *p = &vcpu->pending;
+	const uint64_t bits = load_seq_cst(&p->leaf[p->cursor / 64]) & (~UINT64_C(0) << (p->cursor % 64));
+	struct irq *irq;
+	irq_word w;
+
+	if (!bits)
+		return false;
+	irq = irq_by_number(vcpu, p->cursor - p->cursor % 64 + (uint32_t)__builtin_ctzll(bits));
+	w = load_acquire(&irq->word);
+	if (!irq_is_deliverable_at(w, p->index) || irq_level(w) != level)
+		return false;
+	*out = (struct candidate){ .irq = irq, .word = w, .level = level, .in_slot = false };
+	return true;
+}
+
 /* ---- Find and claim ---------------------------------------------------------- */
 
 /* Is the hint in the slot to be looked at before the maps, whose levels are @levels? */
@@ -336,6 +358,8 @@ enum find_result pending_find(struct vgic_vcpu *vcpu, uint64_t levels, struct ca
 		if (!in_maps)
 			return FIND_NONE;
 		out->level = best_level(in_maps);
+		if (probe_at_cursor(vcpu, out->level, out))
+			return FIND_FOUND;
 		r = search_level(vcpu, out->level, &budget, out);
 		if (r != FIND_NONE)
 			return r;

@@ -98,6 +98,8 @@ struct cpuif {
 	bool igrpen[2];
 	uint32_t apr[2];       /* active priorities: one bit for each of the 32 priorities of a group */
 	uint64_t eligible;     /* levels of enabled groups above PMR */
+	unsigned below_point[2]; /* mask of a group's priority bits below its binary point */
+	bool both_groups_eligible;
 	bool groups_may_block; /* an interrupt that cannot preempt may hide one of the other group that could */
 	unsigned reported_lines;
 };

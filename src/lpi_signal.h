@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lpi_signal.h - signal the LPI that a translation leads to: the path of every MSI.
+ *
+ * Any thread, no lock. One CAS that checks the translation, the collection and the
+ * redistributor all at once, on one snapshot of the state word.
+ */
+#ifndef VGIC_LPI_SIGNAL_H
+#define VGIC_LPI_SIGNAL_H
+
+#include "irq_change.h"
+#include "lpi.h"
+
+enum lpi_result {
+	LPI_PENDING = 1, /* made pending, or was pending already */
+	LPI_STALE,       /* the translation has been removed meanwhile */
+	LPI_NOWHERE,     /* its collection is not mapped */
+	LPI_HELD,        /* its redistributor has EnableLPIs=0 */
+};
+
+/*
+ * HELD is set by a walk that follows a clear of EnableLPIs, and cleared by one that
+ * follows a set. Between a set and that walk a signal is kept, though not yet
+ * deliverable: the guest has enabled LPIs and may lose none.
+ */
+static inline bool lpi_is_turned_away(struct vgic *vgic, irq_word w)
+{
+	return (w & IRQ_HELD) && !load_acquire(&vgic->vcpus[irq_target(w)]->lpis_enabled);
+}
+
+static inline enum lpi_result lpi_signal(struct vgic *vgic, uint64_t value)
+{
+	struct irq *irq = &vgic->lpis[value & TRANSLATION_LPI_MASK];
+	const irq_word mapped = IRQ_MAPPED | (value & IRQ_GENERATION_MASK);
+	irq_word old = load_relaxed(&irq->word), new;
+
+	do {
+		if ((old & (IRQ_MAPPED | IRQ_GENERATION_MASK)) != mapped)
+			return LPI_STALE;
+		if (irq_target(old) == IRQ_NO_TARGET)
+			return LPI_NOWHERE;
+		if (__builtin_expect((old & IRQ_HELD) != 0, 0) && lpi_is_turned_away(vgic, old))
+			return LPI_HELD;
+		new = old | IRQ_PENDING;
+		/* R1: also if it is pending already. */
+	} while (!atomic_compare_exchange_weak_explicit(&irq->word, &old, new, memory_order_acq_rel,
+							memory_order_relaxed));
+	if (!(old & IRQ_PENDING) && irq_is_deliverable(new)) {
+		struct vgic_vcpu *vcpu = vgic->vcpus[irq_target(new)];
+
+		if (pending_file(vcpu, irq->number, irq_level(new)))
+			vcpu_kick(vcpu);
+	}
+	return LPI_PENDING;
+}
+
+#endif /* VGIC_LPI_SIGNAL_H */
