@@ -173,7 +173,7 @@ static bool group_was_disabled(struct vgic_vcpu *vcpu, struct candidate *c)
 {
 	if (load_seq_cst(&vcpu->vgic->group_mask) >> c->level & 1)
 		return false;
-	irq_change(vcpu->vgic, c->irq, irq_unacknowledge, c->word & IRQ_PENDING);
+	irq_change(vcpu->vgic, c->irq, irq_unacknowledge, c->word);
 	return true;
 }
 

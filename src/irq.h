@@ -223,10 +223,15 @@ static inline irq_word irq_acknowledge(irq_word w)
 	return (w & IRQ_LPI) ? w & ~IRQ_PENDING : (w & ~IRQ_PENDING) | IRQ_ACTIVE;
 }
 
-/* Take an acknowledge back; @latch is the PENDING bit that it consumed. */
-static inline irq_word irq_unacknowledge(irq_word w, uint64_t latch)
+/*
+ * Take an acknowledge back; @before is the word that it was made from. An LPI that
+ * has been unmapped since then has lost its pending state anyway.
+ */
+static inline irq_word irq_unacknowledge(irq_word w, uint64_t before)
 {
-	return (w & IRQ_LPI) ? w | latch : (w & ~IRQ_ACTIVE) | latch;
+	if (!(w & IRQ_LPI))
+		return (w & ~IRQ_ACTIVE) | (before & IRQ_PENDING);
+	return ((w ^ before) & IRQ_GENERATION_MASK) ? w : w | IRQ_PENDING;
 }
 
 /* Reset: only what the VMM's own sources drive stays. @reset is the word of an interrupt that nothing drives. */
