@@ -174,8 +174,9 @@ static int cmd_mapd(struct vgic_its *its, struct its_command *c, int *steps)
 
 /*
  * MAPC: collection ICID -> the redistributor whose Processor_Number is RDbase. The
- * LPIs of a collection that is mapped elsewhere move along (as in KVM); those of
- * one that is unmapped are nowhere, and what comes for them is dropped.
+ * LPIs of the collection come along from wherever they are, MOVALL may have moved
+ * them (as in KVM); those of one that is unmapped are nowhere, and what comes for
+ * them is dropped.
  */
 static int cmd_mapc(struct vgic_its *its, struct its_command *c, int *steps)
 {
@@ -191,8 +192,6 @@ static int cmd_mapc(struct vgic_its *its, struct its_command *c, int *steps)
 			return VGIC_ITS_MAPC_PROCNUM_OOR;
 		target = vcpu->index;
 	}
-	if (!c->begun && its->collections[icid] == target)
-		return DONE;
 	its->collections[icid] = (uint16_t)target;
 	for (; c->at < its->map.nodes_end; c->at++, --*steps) {
 		struct translation *node = &its->map.nodes[c->at];
