@@ -141,16 +141,40 @@ static bool run_drop_devices(struct vgic_its *its, int *steps)
 	return true;
 }
 
+/* After GITS_BASER1.Valid=0: no collection is mapped, so that the LPIs of all of them are nowhere. */
+static bool run_displace_lpis(struct vgic_its *its, int *steps)
+{
+	for (; its->displace_at < its->map.nodes_end; its->displace_at++, --*steps) {
+		const struct translation *node = &its->map.nodes[its->displace_at];
+
+		if (*steps <= 0)
+			return false;
+		if (load_relaxed(&node->key) != TRANSLATION_FREE)
+			lpi_set_target(its->vgic, &its->vgic->lpis[load_relaxed(&node->value) & TRANSLATION_LPI_MASK],
+				       IRQ_NO_TARGET);
+	}
+	its->displacing_lpis = false;
+	return true;
+}
+
+/* Is something of an earlier table left? */
+static bool is_cleaning_up(const struct vgic_its *its)
+{
+	return its->dropping_devices || its->displacing_lpis;
+}
+
 /* The guest has written Enabled=1, and nothing of an earlier table is left. */
 static void update_enabled(struct vgic_its *its)
 {
-	if (its->enable_wanted && !its->dropping_devices)
+	if (its->enable_wanted && !is_cleaning_up(its))
 		store_release(&its->enabled, true);
 }
 
 bool its_run_work(struct vgic_its *its, int *steps)
 {
 	if (its->dropping_devices && !run_drop_devices(its, steps))
+		return false;
+	if (its->displacing_lpis && !run_displace_lpis(its, steps))
 		return false;
 	update_enabled(its);
 	if (!its_run_queue(its, steps))
@@ -174,7 +198,7 @@ static uint64_t ctlr_read(const struct frame_access *a)
 	work_do_some(a->vgic);
 	config_lock(a->vgic);
 	value = its->enable_wanted ? GITS_CTLR_ENABLED : 0;
-	if (is_off(its) && !its->quiescing && !its->dropping_devices)
+	if (is_off(its) && !its->quiescing && !is_cleaning_up(its))
 		value |= GITS_CTLR_QUIESCENT;
 	config_unlock(a->vgic);
 	return value;
@@ -318,8 +342,11 @@ static void baser_write(const struct frame_access *a, uint64_t value, uint64_t m
 		its->baser[a->index] = frame_merge(its->baser[a->index], value, mask) & writable;
 		if (!its_table_is_valid(its, ITS_TABLE_DEVICES))
 			its->dropping_devices = true;
-		if (!its_table_is_valid(its, ITS_TABLE_COLLECTIONS))
+		if (!its_table_is_valid(its, ITS_TABLE_COLLECTIONS)) {
 			forget_collections(its);
+			its->displacing_lpis = true;
+			its->displace_at = 0;
+		}
 	}
 	work_finish_write(a->vgic);
 }
@@ -415,6 +442,7 @@ void its_reset(struct vgic_its *its)
 	its->command = (struct its_command){ .active = false };
 	its->drop_at = 0;
 	run_drop_devices(its, &steps);
+	its->displacing_lpis = false;
 	its->quiescing = false;
 	forget_collections(its);
 	its->cbaser = 0;

@@ -56,6 +56,8 @@ struct vgic_its {
 	uint32_t quiesce_at;   /* ...this node on */
 	bool dropping_devices; /* GITS_BASER0.Valid was cleared: devices go, from... */
 	uint32_t drop_at;      /* ...this one on */
+	bool displacing_lpis;  /* GITS_BASER1.Valid was cleared: translations lead nowhere, from... */
+	uint32_t displace_at;  /* ...this node on */
 
 	/* Statistics. */
 	_Atomic uint64_t commands;
