@@ -243,10 +243,13 @@ static inline irq_word irq_reset(irq_word w, uint64_t reset)
 
 /* ---- Transitions of LPIs ------------------------------------------------------ */
 
-/* @place is a vCPU index or IRQ_NO_TARGET, with IRQ_HELD if that vCPU's EnableLPIs is 0. */
+/* In a place beside the vCPU: its EnableLPIs is 0. */
+#define IRQ_PLACE_HELD (UINT64_C(1) << 16)
+
+/* @place is a vCPU index or IRQ_NO_TARGET, with IRQ_PLACE_HELD or not. */
 static inline irq_word irq_lpi_place(irq_word w, uint64_t place)
 {
-	return irq_set_target(w & ~IRQ_HELD, place & 0xffff) | (place & IRQ_HELD ? IRQ_HELD : 0);
+	return irq_set_target(w & ~IRQ_HELD, place & 0xffff) | (place & IRQ_PLACE_HELD ? IRQ_HELD : 0);
 }
 
 /* A translation leads here now. */

@@ -39,7 +39,7 @@ static uint64_t place_at(const struct vgic *vgic, uint32_t target)
 {
 	const bool held = target != IRQ_NO_TARGET && !load_relaxed(&vgic->vcpus[target]->lpis_enabled);
 
-	return target | (held ? IRQ_HELD : 0);
+	return target | (held ? IRQ_PLACE_HELD : 0);
 }
 
 static void count_target(struct vgic *vgic, irq_word old, uint32_t target)
