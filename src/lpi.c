@@ -132,6 +132,20 @@ static void configure_group(struct vgic *vgic, uint32_t first, uint32_t n, uint6
 	}
 }
 
+/* The LPIs of one group that are mapped nowhere, as bits. */
+static uint64_t group_strays(struct vgic *vgic, const struct lpi_walk *walk, uint32_t n)
+{
+	uint64_t strays = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const irq_word w = load_relaxed(&vgic->lpis[walk->at + i].word);
+
+		if (!(w & IRQ_MAPPED) && irq_target(w) == IRQ_NO_TARGET)
+			strays |= UINT64_C(1) << i;
+	}
+	return strays;
+}
+
 /*
  * EnableLPIs was set. A bit of the pending table counts for an LPI that is at this
  * vCPU, and for one that is mapped nowhere: a pending LPI needs no mapping.
@@ -139,48 +153,56 @@ static void configure_group(struct vgic *vgic, uint32_t first, uint32_t n, uint6
 static void enable_group(struct vgic *vgic, const struct lpi_walk *walk, uint32_t n)
 {
 	struct vgic_vcpu *vcpu = vgic->vcpus[walk->vcpu];
-	uint64_t members = group_members(vgic, walk, n), pending = 0;
+	struct irq *group = &vgic->lpis[walk->at];
+	uint64_t members = group_members(vgic, walk, n), pending = 0, strays = 0;
 
 	if (!vcpu->pending_table_is_zero)
 		guest_read_u64(vgic, pending_address(vcpu, walk->at), &pending);
-	for (uint64_t bits = n < 64 ? pending & ((UINT64_C(1) << n) - 1) : pending; bits; bits &= bits - 1) {
-		const uint32_t i = (uint32_t)__builtin_ctzll(bits);
-		struct irq *irq = &vgic->lpis[walk->at + i];
-		const irq_word w = load_relaxed(&irq->word);
-
-		if (!(w & IRQ_MAPPED) && irq_target(w) == IRQ_NO_TARGET) {
-			lpi_set_target(vgic, irq, walk->vcpu);
-			members |= UINT64_C(1) << i;
-		}
-		if (irq_target(load_relaxed(&irq->word)) == walk->vcpu)
-			irq_change(vgic, irq, irq_latch, 0);
-	}
+	if (pending)
+		strays = pending & group_strays(vgic, walk, n);
+	for (uint64_t bits = strays; bits; bits &= bits - 1)
+		lpi_set_target(vgic, &group[__builtin_ctzll(bits)], walk->vcpu);
+	members |= strays;
+	for (uint64_t bits = pending & members; bits; bits &= bits - 1)
+		irq_change(vgic, &group[__builtin_ctzll(bits)], irq_latch, 0);
 	configure_group(vgic, walk->at, n, members);
 	for (; members; members &= members - 1)
-		irq_change(vgic, &vgic->lpis[walk->at + (uint32_t)__builtin_ctzll(members)], irq_clear_bits, IRQ_HELD);
+		irq_change(vgic, &group[__builtin_ctzll(members)], irq_clear_bits, IRQ_HELD);
 }
 
-/* EnableLPIs was cleared. An LPI that was HELD still (its set was not through yet) keeps its bit of the table. */
+static void write_pending(struct vgic *vgic, uint64_t address, uint64_t pending)
+{
+	uint8_t bytes[8];
+
+	for (unsigned i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(pending >> (8 * i));
+	guest_write(vgic, address, bytes, sizeof(bytes));
+}
+
+/*
+ * EnableLPIs was cleared. What the set before it had not come to read stays in the
+ * table. LPIs past GICR_PROPBASER.IDbits (another redistributor may have narrowed
+ * it) are held like the others, but have no bit in it.
+ */
 static void disable_group(struct vgic *vgic, const struct lpi_walk *walk, uint32_t n)
 {
 	struct vgic_vcpu *vcpu = vgic->vcpus[walk->vcpu];
-	uint64_t table, pending = 0;
-	uint8_t bytes[8];
+	const bool in_table = walk->at < lpi_intid_end(vgic) - FIRST_LPI;
+	const uint64_t members = group_members(vgic, walk, n);
+	uint64_t table = 0, pending = 0;
 
-	guest_read_u64(vgic, pending_address(vcpu, walk->at), &table);
-	for (uint64_t members = group_members(vgic, walk, n); members; members &= members - 1) {
-		const uint64_t bit = members & -members;
-		const irq_word old =
-			irq_change(vgic, &vgic->lpis[walk->at + (uint32_t)__builtin_ctzll(members)], irq_lpi_hold, 0);
+	if (in_table)
+		guest_read_u64(vgic, pending_address(vcpu, walk->at), &table);
+	if (table && walk->at >= walk->unread)
+		pending = table & (members | group_strays(vgic, walk, n));
+	for (uint64_t bits = members; bits; bits &= bits - 1) {
+		struct irq *irq = &vgic->lpis[walk->at + (uint32_t)__builtin_ctzll(bits)];
 
-		if ((old & IRQ_PENDING) || ((old & IRQ_HELD) && !vcpu->pending_table_is_zero && (table & bit)))
-			pending |= bit;
+		if (irq_change(vgic, irq, irq_lpi_hold, 0) & IRQ_PENDING)
+			pending |= bits & -bits;
 	}
-	if (pending == table)
-		return;
-	for (unsigned i = 0; i < sizeof(bytes); i++)
-		bytes[i] = (uint8_t)(pending >> (8 * i));
-	guest_write(vgic, pending_address(vcpu, walk->at), bytes, (n + 7) / 8);
+	if (in_table && pending != table)
+		write_pending(vgic, pending_address(vcpu, walk->at), pending);
 }
 
 static void move_group(struct vgic *vgic, const struct lpi_walk *walk, uint32_t n)
@@ -191,7 +213,7 @@ static void move_group(struct vgic *vgic, const struct lpi_walk *walk, uint32_t 
 
 void lpi_walk_begin(struct lpi_walk *walk, enum lpi_walk_kind kind, uint32_t vcpu, uint32_t new_vcpu)
 {
-	*walk = (struct lpi_walk){ .kind = kind, .vcpu = vcpu, .new_vcpu = new_vcpu };
+	*walk = (struct lpi_walk){ .kind = kind, .vcpu = vcpu, .new_vcpu = new_vcpu, .unread = UINT32_MAX };
 }
 
 /* Is there anything in this walk for which LPIs have to be looked at? */
@@ -204,9 +226,27 @@ static bool walk_is_needed(const struct vgic *vgic, const struct lpi_walk *walk)
 	return walk->kind == LPI_WALK_DISABLE || vcpu->num_lpis > 0;
 }
 
+/* Walks that take LPIs away must not miss one, wherever GICR_PROPBASER.IDbits is now. */
+static uint32_t walk_end(const struct vgic *vgic, const struct lpi_walk *walk)
+{
+	if (walk->kind == LPI_WALK_DISABLE || walk->kind == LPI_WALK_MOVE)
+		return vgic->num_lpis;
+	return lpi_intid_end(vgic) - FIRST_LPI;
+}
+
+/*
+ * The pending state is in the table now, whatever was said of it before. RWP waits
+ * also for an acknowledge that has taken an LPI before the walk came by.
+ */
+static void finish_disable(struct vgic_vcpu *vcpu)
+{
+	vcpu->pending_table_is_zero = false;
+	ack_note(vcpu, &vcpu->redist_wait);
+}
+
 bool lpi_walk(struct vgic *vgic, struct lpi_walk *walk, int *steps)
 {
-	const uint32_t end = lpi_intid_end(vgic) - FIRST_LPI;
+	const uint32_t end = walk_end(vgic, walk);
 
 	if (walk->kind == LPI_WALK_NONE)
 		return true;
@@ -226,6 +266,8 @@ bool lpi_walk(struct vgic *vgic, struct lpi_walk *walk, int *steps)
 	}
 	if (walk->at < end)
 		return false;
+	if (walk->kind == LPI_WALK_DISABLE)
+		finish_disable(vgic->vcpus[walk->vcpu]);
 	walk->kind = LPI_WALK_NONE;
 	return true;
 }
@@ -274,11 +316,15 @@ uint64_t lpi_ctlr_read(struct vgic_vcpu *vcpu)
 bool lpi_ctlr_write(struct vgic_vcpu *vcpu, uint32_t value)
 {
 	const bool enable = value & GICR_CTLR_ENABLE_LPIS;
+	uint32_t unread = UINT32_MAX;
 
 	if (enable == load_relaxed(&vcpu->lpis_enabled) || vcpu->enable_walk.kind == LPI_WALK_DISABLE)
 		return false;
 	store_release(&vcpu->lpis_enabled, enable);
+	if (vcpu->enable_walk.kind == LPI_WALK_ENABLE && !vcpu->pending_table_is_zero)
+		unread = vcpu->enable_walk.at;
 	lpi_walk_begin(&vcpu->enable_walk, enable ? LPI_WALK_ENABLE : LPI_WALK_DISABLE, vcpu->index, 0);
+	vcpu->enable_walk.unread = unread;
 	return true;
 }
 

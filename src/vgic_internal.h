@@ -64,6 +64,7 @@ struct lpi_walk {
 	uint32_t at;       /* next LPI */
 	uint32_t vcpu;     /* whose LPIs */
 	uint32_t new_vcpu; /* LPI_WALK_MOVE */
+	uint32_t unread;   /* LPI_WALK_DISABLE: from here on the set before it has not read the pending table */
 };
 
 /*
