@@ -18,11 +18,46 @@
 #include "gic_regs.h"
 #include "guestmem.h"
 #include "irq_change.h"
+#include "lpi_signal.h"
 #include "work.h"
 
 /* A walk goes through the LPIs in groups: one word of the pending table, and one line of the configuration table. */
 #define GROUP_SIZE     64u
 #define STEPS_OF_GROUP 16
+
+/* ---- Signals of LPIs that are held ---------------------------------------------------------- */
+
+/*
+ * HELD is set by a walk that follows a clear of EnableLPIs, and cleared by one that
+ * follows a set. Between a set and that walk a signal is kept, though not yet
+ * deliverable: the guest has enabled LPIs and may lose none.
+ *
+ * The word of a held LPI is the same before a set and after the next clear: the
+ * CAS alone does not show that EnableLPIs went through both meanwhile. So the
+ * signaller counts itself before it looks at EnableLPIs again, and the walk of a
+ * clear begins when none is counted that may have seen it set.
+ */
+enum lpi_result lpi_signal_held(struct vgic *vgic, struct irq *irq, irq_word word)
+{
+	struct vgic_vcpu *vcpu = vgic->vcpus[irq_target(word)];
+	enum lpi_result result = LPI_HELD;
+	irq_word old = word;
+
+	/* Not counted if it is off: a storm of signals must not hold RWP. */
+	if (!load_acquire(&vcpu->lpis_enabled))
+		return LPI_HELD;
+	atomic_fetch_add_explicit(&vcpu->early_signals, 1, memory_order_seq_cst);
+	if (load_seq_cst(&vcpu->lpis_enabled)) {
+		result = LPI_STALE;
+		while (result == LPI_STALE && !((old ^ word) & ~IRQ_PENDING)) {
+			if (atomic_compare_exchange_weak_explicit(&irq->word, &old, old | IRQ_PENDING,
+								  memory_order_acq_rel, memory_order_relaxed))
+				result = LPI_PENDING;
+		}
+	}
+	atomic_fetch_sub_explicit(&vcpu->early_signals, 1, memory_order_seq_cst);
+	return result;
+}
 
 /* ---- Target and mapping ------------------------------------------------------------------ */
 
@@ -250,6 +285,8 @@ bool lpi_walk(struct vgic *vgic, struct lpi_walk *walk, int *steps)
 
 	if (walk->kind == LPI_WALK_NONE)
 		return true;
+	if (walk->at == 0 && walk->kind == LPI_WALK_DISABLE && load_seq_cst(&vgic->vcpus[walk->vcpu]->early_signals))
+		return false;
 	if (walk->at == 0 && !walk_is_needed(vgic, walk))
 		walk->at = end;
 	for (; walk->at < end && *steps > 0; walk->at += GROUP_SIZE, *steps -= STEPS_OF_GROUP) {
@@ -320,7 +357,7 @@ bool lpi_ctlr_write(struct vgic_vcpu *vcpu, uint32_t value)
 
 	if (enable == load_relaxed(&vcpu->lpis_enabled) || vcpu->enable_walk.kind == LPI_WALK_DISABLE)
 		return false;
-	store_release(&vcpu->lpis_enabled, enable);
+	store_seq_cst(&vcpu->lpis_enabled, enable);
 	if (vcpu->enable_walk.kind == LPI_WALK_ENABLE && !vcpu->pending_table_is_zero)
 		unread = vcpu->enable_walk.at;
 	lpi_walk_begin(&vcpu->enable_walk, enable ? LPI_WALK_ENABLE : LPI_WALK_DISABLE, vcpu->index, 0);

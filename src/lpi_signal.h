@@ -19,14 +19,10 @@ enum lpi_result {
 };
 
 /*
- * HELD is set by a walk that follows a clear of EnableLPIs, and cleared by one that
- * follows a set. Between a set and that walk a signal is kept, though not yet
- * deliverable: the guest has enabled LPIs and may lose none.
+ * Signal an LPI whose word is HELD; @word is that word. LPI_STALE if it has changed:
+ * look again. See lpi.c.
  */
-static inline bool lpi_is_turned_away(struct vgic *vgic, irq_word w)
-{
-	return (w & IRQ_HELD) && !load_acquire(&vgic->vcpus[irq_target(w)]->lpis_enabled);
-}
+enum lpi_result lpi_signal_held(struct vgic *vgic, struct irq *irq, irq_word word);
 
 static inline enum lpi_result lpi_signal(struct vgic *vgic, uint64_t value)
 {
@@ -39,8 +35,8 @@ static inline enum lpi_result lpi_signal(struct vgic *vgic, uint64_t value)
 			return LPI_STALE;
 		if (irq_target(old) == IRQ_NO_TARGET)
 			return LPI_NOWHERE;
-		if (__builtin_expect((old & IRQ_HELD) != 0, 0) && lpi_is_turned_away(vgic, old))
-			return LPI_HELD;
+		if (__builtin_expect((old & IRQ_HELD) != 0, 0))
+			return lpi_signal_held(vgic, irq, old);
 		new = old | IRQ_PENDING;
 		/* R1: also if it is pending already. */
 	} while (!atomic_compare_exchange_weak_explicit(&irq->word, &old, new, memory_order_acq_rel,

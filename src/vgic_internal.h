@@ -122,6 +122,7 @@ struct vgic_vcpu {
 	_Atomic uint64_t ack_sequence;
 
 	_Atomic bool lpis_enabled; /* GICR_CTLR.EnableLPIs; written under config_lock */
+	_Atomic uint32_t early_signals; /* signallers of LPIs that a set of EnableLPIs has not reached yet */
 
 	/* Statistics, written by the owner only. */
 	_Atomic uint64_t acknowledges, spurious, stale_hints;
