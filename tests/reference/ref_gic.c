@@ -13,23 +13,15 @@
 #include <string.h>
 
 #include "gic_arch.h"
+#include "its_arch.h"
+#include "ref_irq.h"
+#include "ref_its.h"
 
 #define GROUP0 0u
 #define GROUP1 1u
 
 /* The source of a level-sensitive SPI's line that GICD_SETSPI_NSR raises: beyond those that the VMM has. */
 #define SOURCE_MESSAGE 31u
-
-struct irq {
-	bool exists;
-	bool latch; /* the pending latch */
-	bool edge;
-	bool active;
-	bool enabled;
-	unsigned group;
-	uint8_t priority;
-	uint32_t sources; /* a bit for each source that drives the line high */
-};
 
 struct vcpu {
 	uint32_t id;
@@ -65,6 +57,7 @@ struct ref_gic {
 	uint64_t irouter[GIC_END_SPI];
 	uint32_t choice[GIC_END_SPI]; /* 1-of-N: the vCPU that it was sent to */
 
+	struct ref_lpis *lpis; /* NULL without LPIs */
 	struct ref_stats stats;
 };
 
@@ -101,6 +94,8 @@ static struct irq *find_irq(struct ref_gic *ref, uint32_t vcpu, uint32_t intid)
 		return vcpu == REF_NO_VCPU ? NULL : &ref->vcpus[vcpu].irqs[intid];
 	if (intid < GIC_END_SPI && ref->spis[intid].exists)
 		return &ref->spis[intid];
+	if (intid >= GIC_FIRST_LPI && ref->lpis != NULL && vcpu != REF_NO_VCPU)
+		return ref_lpi(ref->lpis, intid);
 	return NULL;
 }
 
@@ -209,6 +204,8 @@ static bool irq_is_routed_to(const struct ref_gic *ref, uint32_t intid, uint32_t
 {
 	if (intid < GIC_FIRST_SPI)
 		return true;
+	if (intid >= GIC_FIRST_LPI)
+		return ref_lpi_is_at(ref->lpis, intid, vcpu);
 	if (spi_is_one_of_n(ref, intid))
 		return ref_choice(ref, intid) == vcpu;
 	return ref->vcpus[vcpu].affinity == (ref->irouter[intid] & (GICD_IROUTER_AFF012 | GICD_IROUTER_AFF3));
@@ -234,6 +231,19 @@ bool ref_ranks_at_least(const struct ref_gic *ref, uint32_t vcpu, uint32_t intid
 	return a->group <= b->group;
 }
 
+/* The same of @best and all LPIs. */
+static uint32_t find_hppi_with_lpis(const struct ref_gic *ref, uint32_t vcpu, uint64_t hint, uint32_t best)
+{
+	for (uint32_t intid = GIC_FIRST_LPI; ref->lpis != NULL && intid < ref_lpis_end(ref->lpis); intid++) {
+		if (!irq_is_eligible(ref, vcpu, intid))
+			continue;
+		if (best == GIC_SPURIOUS || !ref_ranks_at_least(ref, vcpu, best, intid) ||
+		    (intid == hint && ref_ranks_at_least(ref, vcpu, intid, best)))
+			best = intid;
+	}
+	return best;
+}
+
 /* The highest-priority pending interrupt; among equals @hint if it is one of them; GIC_SPURIOUS if there is none. */
 static uint32_t find_hppi(const struct ref_gic *ref, uint32_t vcpu, uint64_t hint)
 {
@@ -246,7 +256,7 @@ static uint32_t find_hppi(const struct ref_gic *ref, uint32_t vcpu, uint64_t hin
 		    (intid == hint && ref_ranks_at_least(ref, vcpu, intid, best)))
 			best = intid;
 	}
-	return best;
+	return find_hppi_with_lpis(ref, vcpu, hint, best);
 }
 
 /* ---- CPU interface: priorities ---- */
@@ -321,7 +331,8 @@ static uint32_t acknowledge(struct ref_gic *ref, uint32_t vcpu, unsigned group, 
 	if (has_active_priority(v))
 		ref->stats.preemptions++;
 	irq->latch = false;
-	irq->active = true;
+	/* LPIs have no active state. */
+	irq->active = intid < GIC_FIRST_LPI;
 	v->apr[group] |= 1u << ((irq->priority & group_mask(v, group)) >> 3);
 	return intid;
 }
@@ -360,7 +371,7 @@ static void end_of_interrupt(struct ref_gic *ref, uint32_t vcpu, unsigned group,
 	}
 	v->apr[group] &= v->apr[group] - 1;
 	/* LPIs have no active state, and what does not exist has none either. */
-	if (!v->eoimode && find_irq(ref, vcpu, intid) != NULL)
+	if (!v->eoimode && intid < GIC_FIRST_LPI && find_irq(ref, vcpu, intid) != NULL)
 		deactivate(ref, vcpu, intid, VGIC_GUEST_EOI_UNEXPECTED);
 }
 
@@ -670,6 +681,7 @@ enum reg_name {
 	REG_REDIST_CTLR,
 	REG_REDIST_TYPER,
 	REG_WAKER,
+	REG_LPI, /* RAZ/WI without LPIs */
 };
 
 enum reg_access { ACCESS_RW, ACCESS_RO, ACCESS_WO, ACCESS_NONE /* defined as RAZ/WI */ };
@@ -726,12 +738,12 @@ static const struct reg redist_regs[] = {
 	{ GICR_TYPER, 0x10, W32 | W64, ACCESS_RO, REG_REDIST_TYPER, 0 },
 	{ GICR_STATUSR, 0x14, W32, ACCESS_RW, REG_STATUSR, 0 },
 	{ GICR_WAKER, 0x18, W32, ACCESS_RW, REG_WAKER, 0 },
-	{ GICR_SETLPIR, 0x48, W32 | W64, ACCESS_NONE, REG_ZERO, 0 },
-	{ GICR_CLRLPIR, 0x50, W32 | W64, ACCESS_NONE, REG_ZERO, 0 },
-	{ GICR_PROPBASER, 0x78, W32 | W64, ACCESS_NONE, REG_ZERO, 0 },
-	{ GICR_PENDBASER, 0x80, W32 | W64, ACCESS_NONE, REG_ZERO, 0 },
-	{ GICR_INVLPIR, 0xa8, W32 | W64, ACCESS_NONE, REG_ZERO, 0 },
-	{ GICR_INVALLR, 0xb8, W32 | W64, ACCESS_NONE, REG_ZERO, 0 },
+	{ GICR_SETLPIR, 0x48, W32 | W64, ACCESS_RW, REG_LPI, 0 },
+	{ GICR_CLRLPIR, 0x50, W32 | W64, ACCESS_RW, REG_LPI, 0 },
+	{ GICR_PROPBASER, 0x78, W32 | W64, ACCESS_RW, REG_LPI, 0 },
+	{ GICR_PENDBASER, 0x80, W32 | W64, ACCESS_RW, REG_LPI, 0 },
+	{ GICR_INVLPIR, 0xa8, W32 | W64, ACCESS_RW, REG_LPI, 0 },
+	{ GICR_INVALLR, 0xb8, W32 | W64, ACCESS_RW, REG_LPI, 0 },
 	{ GICR_SYNCR, 0xc4, W32, ACCESS_NONE, REG_ZERO, 0 },
 	{ GIC_ID_FIRST, 0x10000, W32, ACCESS_RO, REG_ID, 0 },
 	{ GICR_IGROUPR0, GICR_IGROUPR0 + 4, W32, ACCESS_RW, REG_IGROUPR, 0 },
@@ -1025,8 +1037,10 @@ static uint64_t read_redist_ctlr(const struct ref_gic *ref, const struct vcpu *v
 {
 	uint64_t value = v->dpg;
 
-	if (is_kvm(ref) && ref->config.kvm_revision >= 3)
+	if (is_kvm(ref) ? ref->config.kvm_revision >= 3 : ref->lpis != NULL)
 		value |= GICR_CTLR_CES | GICR_CTLR_IR;
+	if (ref->lpis != NULL && ref_lpis_enabled(ref->lpis, (uint32_t)(v - ref->vcpus)))
+		value |= GICR_CTLR_ENABLE_LPIS;
 	return value;
 }
 
@@ -1041,7 +1055,7 @@ static uint64_t read_redist_typer(const struct ref_gic *ref, const struct vcpu *
 
 	value |= (uint64_t)v->id << GICR_TYPER_NUMBER_SHIFT;
 	if (has_feature(ref, VGIC_FEATURE_LPIS))
-		value |= GICR_TYPER_PLPIS;
+		value |= ref->config.num_itses == 0 ? GICR_TYPER_PLPIS | GICR_TYPER_DIRECT_LPI : GICR_TYPER_PLPIS;
 	if (has_feature(ref, VGIC_FEATURE_DPGS))
 		value |= GICR_TYPER_DPGS;
 	if (v->last)
@@ -1053,6 +1067,8 @@ static void write_redist_ctlr(struct ref_gic *ref, struct vcpu *v, uint64_t valu
 {
 	if (has_feature(ref, VGIC_FEATURE_DPGS))
 		v->dpg = value & (GICR_CTLR_DPG0 | GICR_CTLR_DPG1NS);
+	if (ref->lpis != NULL)
+		ref_lpis_enable(ref->lpis, (uint32_t)(v - ref->vcpus), value & GICR_CTLR_ENABLE_LPIS);
 }
 
 static uint64_t read_waker(const struct vcpu *v)
@@ -1071,6 +1087,15 @@ static void write_spi_message(struct ref_gic *ref, uint64_t value, bool set)
 		irq_drive(irq, SOURCE_MESSAGE, set);
 	if (irq->edge)
 		irq->latch = set;
+}
+
+static void write_lpi_register(struct ref_gic *ref, const struct access *a, uint64_t value)
+{
+	const unsigned shift = a->offset % 8 * 8;
+	const uint64_t mask = a->width == 8 ? ~0ull : 0xffffffffull << shift;
+
+	if (ref->lpis != NULL)
+		ref_lpis_write(ref->lpis, a->vcpu, a->offset & ~7u, value << shift, mask);
 }
 
 static uint64_t read_reg(struct ref_gic *ref, const struct access *a)
@@ -1108,6 +1133,8 @@ static uint64_t read_reg(struct ref_gic *ref, const struct access *a)
 		return read_half(a, read_redist_typer(ref, v));
 	case REG_WAKER:
 		return read_waker(v);
+	case REG_LPI:
+		return ref->lpis == NULL ? 0 : read_half(a, ref_lpis_read(ref->lpis, a->vcpu, a->offset & ~7u));
 	default:
 		return 0;
 	}
@@ -1154,6 +1181,9 @@ static void write_reg(struct ref_gic *ref, const struct access *a, uint64_t valu
 		break;
 	case REG_WAKER:
 		v->asleep = has_feature(ref, VGIC_FEATURE_WAKER) && (value & GICR_WAKER_PROCESSOR_SLEEP);
+		break;
+	case REG_LPI:
+		write_lpi_register(ref, a, value);
 		break;
 	default:
 		break;
@@ -1337,6 +1367,8 @@ void ref_reset(struct ref_gic *ref)
 		v->asleep = has_feature(ref, VGIC_FEATURE_WAKER);
 		ref_vcpu_reset(ref, i);
 	}
+	if (ref->lpis != NULL)
+		ref_lpis_reset(ref->lpis);
 }
 
 static void *allocate(size_t count, size_t size)
@@ -1363,7 +1395,10 @@ struct ref_gic *ref_create(const struct vgic_config *config)
 		ref->vcpus[i].affinity = config->vcpus[i].affinity;
 		ref->vcpus[i].online = true;
 	}
+	if (has_feature(ref, VGIC_FEATURE_LPIS))
+		ref->lpis = ref_lpis_create(config, ref->stats.guest_errors);
 	/* What the configuration pointed to belongs to the caller. */
+	ref->config.itses = NULL;
 	ref->config.vcpus = NULL;
 	ref->config.redist_regions = NULL;
 	for (uint32_t i = 0; i < ref->num_vcpus; i++)
@@ -1376,6 +1411,7 @@ void ref_destroy(struct ref_gic *ref)
 {
 	if (ref == NULL)
 		return;
+	ref_lpis_destroy(ref->lpis);
 	free(ref->regions);
 	free(ref->vcpus);
 	free(ref);
@@ -1384,4 +1420,9 @@ void ref_destroy(struct ref_gic *ref)
 const struct ref_stats *ref_get_stats(const struct ref_gic *ref)
 {
 	return &ref->stats;
+}
+
+struct ref_lpis *ref_lpis(struct ref_gic *ref)
+{
+	return ref->lpis;
 }

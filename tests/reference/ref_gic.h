@@ -24,6 +24,7 @@
 #include <vgic/vgic.h>
 
 struct ref_gic;
+struct ref_lpis;
 
 #define REF_NO_VCPU UINT32_MAX
 
@@ -53,6 +54,9 @@ int ref_icc_write(struct ref_gic *ref, uint32_t vcpu, uint32_t reg, uint64_t val
 int ref_set_spi(struct ref_gic *ref, uint32_t intid, unsigned source, bool level);
 int ref_set_ppi(struct ref_gic *ref, uint32_t vcpu, uint32_t intid, unsigned source, bool level);
 int ref_pulse_spi(struct ref_gic *ref, uint32_t intid);
+
+/* LPIs and ITSes, see ref_its.h; NULL without LPIs. */
+struct ref_lpis *ref_lpis(struct ref_gic *ref);
 
 /* ---- 1-of-N ---- */
 
