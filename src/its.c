@@ -327,6 +327,17 @@ static void forget_collections(struct vgic_its *its)
 }
 
 /* A table that is taken away takes along what was in it. */
+static void forget_table(struct vgic_its *its, enum its_table table)
+{
+	if (table == ITS_TABLE_DEVICES) {
+		its->dropping_devices = true;
+		return;
+	}
+	forget_collections(its);
+	its->displacing_lpis = true;
+	its->displace_at = 0;
+}
+
 static void baser_write(const struct frame_access *a, uint64_t value, uint64_t mask)
 {
 	struct vgic_its *its = a->its;
@@ -340,13 +351,8 @@ static void baser_write(const struct frame_access *a, uint64_t value, uint64_t m
 	config_lock(a->vgic);
 	if (is_off(its)) {
 		its->baser[a->index] = frame_merge(its->baser[a->index], value, mask) & writable;
-		if (!its_table_is_valid(its, ITS_TABLE_DEVICES))
-			its->dropping_devices = true;
-		if (!its_table_is_valid(its, ITS_TABLE_COLLECTIONS)) {
-			forget_collections(its);
-			its->displacing_lpis = true;
-			its->displace_at = 0;
-		}
+		if (!its_table_is_valid(its, a->index))
+			forget_table(its, a->index);
 	}
 	work_finish_write(a->vgic);
 }
