@@ -150,7 +150,7 @@ static void spi_routed_nowhere_stays_pending(void)
 
 /* CPU 1 takes all it gets while this CPU moves the route about: exact counts at the end. */
 
-#define MOVES 200u
+#define MOVES 64u
 
 static void moving_route_loses_and_doubles_nothing(void)
 {
@@ -168,7 +168,7 @@ static void moving_route_loses_and_doubles_nothing(void)
 
 /* ---- 1-of-N --------------------------------------------------------------------- */
 
-#define ROUNDS 64u
+#define ROUNDS 16u
 
 static void set_up_one_of_n(void)
 {

@@ -289,7 +289,7 @@ static void sgi0r_reaches_another_cpu_and_broadcasts(void)
 
 /* An SGI goes round all CPUs, each passes it on to the next: none may be lost and none doubled. */
 
-#define RING_ROUNDS 50u
+#define RING_ROUNDS 30u
 
 static void pass_sgi_on(uint32_t intid)
 {
@@ -312,7 +312,7 @@ static void sgi_passed_round_all_cpus_is_never_lost(void)
 
 /* Every CPU sends each of its SGIs to its neighbour while it is sent others: exact counts at the end. */
 
-#define STORM_SGIS 200u
+#define STORM_SGIS 60u
 
 static uint64_t send_and_await(uint64_t intid)
 {
