@@ -13,20 +13,21 @@ CLANG := build-clang
 # seconds that it may take on two cores. A group over its budget fails. Their sum is the time that a developer
 # waits at most, building apart.
 CHECK_GROUPS := \
-	lint:$(BUILD):!scripts/lint:60 \
+	lint:$(BUILD):!scripts/lint,--quick:20 \
 	unit:$(BUILD):unit:30 \
 	conformance:$(BUILD):conformance:60 \
-	embedding:$(BUILD):embedding:30 \
+	embedding:$(BUILD):embedding:20 \
 	tools:$(BUILD):tools:20 \
 	stress:$(BUILD):stress:45 \
-	guests:$(BUILD):guests:45 \
+	guests:$(BUILD):guests:60 \
 	asan-unit:$(ASAN):unit:30 \
 	asan-conformance:$(ASAN):conformance:60 \
 	tsan-stress:$(TSAN):stress:60 \
-	boot:$(BUILD):boot:60
+	boot:$(BUILD):boot:75
 
 # What `make check-all` runs after these.
 MORE_GROUPS := \
+	clang-tidy:$(BUILD):!scripts/lint:240 \
 	asan-stress:$(ASAN):stress:120 \
 	clang-unit:$(CLANG):unit:30 \
 	clang-conformance:$(CLANG):conformance:60
