@@ -101,7 +101,7 @@ static void disable_keeps_the_interrupt_pending(void)
 
 /* ---- Disable is a promise --------------------------------------------------- */
 
-#define DISABLE_ROUNDS 50u
+#define DISABLE_ROUNDS 30u
 
 static volatile bool storm_stop;
 
@@ -348,6 +348,25 @@ static void line_that_was_high_before_the_enable_is_seen(void)
 	EXPECT_EQ(gic_acknowledge(GROUP1), INTID_SPURIOUS);
 }
 
+/* The PL011 and the test device on one line: it is high while either of them drives it. */
+static void shared_line_is_high_while_any_source_is(void)
+{
+	SKIP_UNLESS(testdev_is_present(), "no test device");
+	EXPECT_PASS(make_uart_interrupt());
+	gic_setup(0, UART_INTID, LEVEL, DEFAULT_PRIORITY);
+	uart_mask_tx_interrupt(false);
+	testdev_set_line(UART_INTID, true);
+	EXPECT(gic_is_pending(0, UART_INTID));
+	uart_mask_tx_interrupt(true);
+	EXPECT(gic_is_pending(0, UART_INTID));
+	uart_mask_tx_interrupt(false);
+	testdev_set_line(UART_INTID, false);
+	EXPECT(gic_is_pending(0, UART_INTID));
+	uart_mask_tx_interrupt(true);
+	EXPECT(!gic_is_pending(0, UART_INTID));
+	EXPECT_EQ(gic_acknowledge(GROUP1), INTID_SPURIOUS);
+}
+
 const struct test tests[] = {
 	TEST(set_pending_edge_comes_once, 1),
 	TEST(set_pending_level_comes_once, 1),
@@ -371,5 +390,6 @@ const struct test tests[] = {
 	TEST(clear_pending_does_not_lower_a_high_level, 1),
 	TEST(latch_of_a_level_interrupt_is_beside_its_line, 1),
 	TEST(line_that_was_high_before_the_enable_is_seen, 1),
+	TEST(shared_line_is_high_while_any_source_is, 1),
 };
 const unsigned num_tests = ARRAY_SIZE(tests);

@@ -5,13 +5,39 @@
  */
 #include "test.h"
 
+static bool has_redistributor(uint64_t mpidr)
+{
+	for (unsigned i = 0; i < num_cpus; i++)
+		if (cpus[i].mpidr == mpidr)
+			return true;
+	return false;
+}
+
 static void device_tree_and_redistributors_name_the_same_cpus(void)
 {
 	EXPECT_EQ(num_cpus, machine.num_cpus);
+	for (unsigned i = 0; i < machine.num_cpus; i++)
+		EXPECT(has_redistributor(machine.cpu_mpidr[i]));
 	for (unsigned i = 1; i < num_cpus; i++) {
 		EXPECT(cpus[i].online);
 		EXPECT_EQ(psci_affinity_info(cpus[i].mpidr), PSCI_AFFINITY_ON);
 	}
+}
+
+static void last_redistributor_is_the_last_of_its_region(void)
+{
+	uintptr_t last_frame = 0;
+	unsigned lasts = 0;
+
+	SKIP_UNLESS(machine.num_redist_regions == 1, "several regions of redistributors");
+	for (unsigned i = 0; i < num_cpus; i++) {
+		lasts += !!(gicr_typer(i) & GICR_TYPER_LAST);
+		if (cpus[i].redist > last_frame)
+			last_frame = cpus[i].redist;
+	}
+	EXPECT_EQ(lasts, 1);
+	EXPECT_EQ(last_frame, machine.redist_base[0] + (num_cpus - 1) * GICR_STRIDE);
+	EXPECT(mmio_read64(last_frame + GICR_TYPER) & GICR_TYPER_LAST);
 }
 
 static uint64_t read_mpidr(uint64_t unused)
@@ -184,6 +210,7 @@ static void registers_survive_interrupts(void)
 
 const struct test tests[] = {
 	TEST(device_tree_and_redistributors_name_the_same_cpus, 1),
+	TEST(last_redistributor_is_the_last_of_its_region, 1),
 	TEST(redistributor_affinity_is_the_cpus_mpidr, 1),
 	TEST(processor_numbers_are_unique, 1),
 	TEST(distributor_has_one_security_state, 1),
