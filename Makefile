@@ -54,7 +54,7 @@ deps: ## install every Debian package that any target needs
 
 # ---- Build directories ----
 
-.PHONY: deps-build deps-test
+.PHONY: deps-build
 deps-build:
 	@$(INSTALL_DEPS) --quiet build vmm test
 
@@ -91,11 +91,13 @@ guest-oracle: deps-build $(BUILD)/build.ninja ## run the bare-metal guest progra
 
 # ---- Checking ----
 
-check: deps-build $(BUILD)/build.ninja $(ASAN)/build.ninja $(TSAN)/build.ninja ## run the tests, within their time budgets
+CHECK_BUILDS := $(BUILD)/build.ninja $(ASAN)/build.ninja $(TSAN)/build.ninja
+
+check: deps-build $(CHECK_BUILDS) ## run the tests, within their time budgets
 	@$(INSTALL_DEPS) --quiet guest lint
 	@scripts/run-tests $(CHECK_GROUPS)
 
-check-all: deps $(BUILD)/build.ninja $(ASAN)/build.ninja $(TSAN)/build.ninja $(CLANG)/build.ninja ## the same, and what takes longer
+check-all: deps $(CHECK_BUILDS) $(CLANG)/build.ninja ## the same, and what takes longer
 	@scripts/run-tests $(CHECK_GROUPS) $(MORE_GROUPS)
 
 lint: deps-build $(BUILD)/build.ninja ## check layout and sources without running them
