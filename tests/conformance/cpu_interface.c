@@ -94,8 +94,8 @@ static void equal_priority_favours_group0(void **state)
 }
 
 /*
- * Running at 0x40. Group 1 pending at 0x48: with BPR1=6 its group priority is 0x40, it cannot preempt. Group 0 pending at
- * 0x50: with BPR0=7 its group priority is 0, it could, but it is the lower of the two, and nothing is signalled.
+ * Running at 0x40. Group 1 pending at 0x48: with BPR1=6 its group priority is 0x40, it cannot preempt. Group 0 pending
+ * at 0x50: with BPR0=7 its group priority is 0, it could, but it is the lower of the two, and nothing is signalled.
  */
 static void hppi_without_priority_hides_the_other_group(void **state)
 {

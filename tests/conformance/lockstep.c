@@ -588,6 +588,7 @@ enum event {
 	EVENT_PREEMPTION,
 	EVENT_CROSS_GROUP,
 	EVENT_OUTRANKED,
+	EVENT_BLOCKED,
 	EVENT_DEACTIVATION,
 	EVENT_ONE_OF_N,
 	EVENT_RESELECTED,
@@ -601,6 +602,7 @@ static const char *const event_names[EVENT_FIRST_ERROR] = {
 	[EVENT_PREEMPTION] = "preemptions",
 	[EVENT_CROSS_GROUP] = "acknowledges of the wrong group",
 	[EVENT_OUTRANKED] = "acknowledges without the priority to preempt",
+	[EVENT_BLOCKED] = "interrupts hidden by one that cannot preempt",
 	[EVENT_DEACTIVATION] = "deactivations of level-sensitive interrupts",
 	[EVENT_ONE_OF_N] = "1-of-N interrupts seen at a vCPU",
 	[EVENT_RESELECTED] = "1-of-N interrupts seen to have moved",
@@ -615,6 +617,7 @@ static void add_events(const struct run *run, uint64_t *events)
 	events[EVENT_PREEMPTION] += stats->preemptions;
 	events[EVENT_CROSS_GROUP] += stats->cross_group;
 	events[EVENT_OUTRANKED] += stats->outranked;
+	events[EVENT_BLOCKED] += run->pair.num_blocked;
 	events[EVENT_DEACTIVATION] += stats->deactivations;
 	events[EVENT_ONE_OF_N] += run->pair.num_one_of_n;
 	events[EVENT_RESELECTED] += run->pair.num_reselected;

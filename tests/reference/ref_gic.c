@@ -78,6 +78,12 @@ static bool is_kvm(const struct ref_gic *ref)
 	return ref->config.profile == VGIC_PROFILE_KVM;
 }
 
+/* One past the last SPI that this GIC has. */
+static uint32_t end_of_spis(const struct ref_gic *ref)
+{
+	return GIC_FIRST_SPI + ref->config.num_spis;
+}
+
 static void count_error(struct ref_gic *ref, enum vgic_guest_error_kind kind)
 {
 	ref->stats.guest_errors[kind]++;
@@ -94,7 +100,7 @@ static uint32_t find_affinity(const struct ref_gic *ref, uint64_t affinity)
 
 /* ---- Interrupts ---- */
 
-/* The interrupt that @vcpu knows as @intid; NULL if there is none. @vcpu may be REF_NO_VCPU: then only SPIs are found. */
+/* The interrupt that @vcpu knows as @intid; NULL if there is none. With REF_NO_VCPU only SPIs are found. */
 static struct irq *find_irq(struct ref_gic *ref, uint32_t vcpu, uint32_t intid)
 {
 	if (intid < GIC_NUM_PRIVATE)
@@ -239,7 +245,7 @@ static uint32_t find_hppi(const struct ref_gic *ref, uint32_t vcpu, uint64_t hin
 {
 	uint32_t best = GIC_SPURIOUS;
 
-	for (uint32_t intid = 0; intid < GIC_END_SPI; intid++) {
+	for (uint32_t intid = 0; intid < end_of_spis(ref); intid++) {
 		if (!irq_is_eligible(ref, vcpu, intid))
 			continue;
 		if (best == GIC_SPURIOUS || !ref_ranks_at_least(ref, vcpu, best, intid) ||
@@ -300,6 +306,19 @@ unsigned ref_lines(const struct ref_gic *ref, uint32_t vcpu)
 	if (!irq_is_signalled(ref, vcpu, intid))
 		return 0;
 	return find_irq_const(ref, vcpu, intid)->group == GROUP0 ? VGIC_LINE_FIQ : VGIC_LINE_IRQ;
+}
+
+bool ref_is_blocked(const struct ref_gic *ref, uint32_t vcpu)
+{
+	const uint32_t hppi = find_hppi(ref, vcpu, GIC_SPURIOUS);
+
+	if (hppi == GIC_SPURIOUS || irq_is_signalled(ref, vcpu, hppi))
+		return false;
+	for (uint32_t intid = 0; intid < end_of_spis(ref); intid++) {
+		if (irq_is_eligible(ref, vcpu, intid) && irq_is_signalled(ref, vcpu, intid))
+			return true;
+	}
+	return false;
 }
 
 static uint32_t acknowledge(struct ref_gic *ref, uint32_t vcpu, unsigned group, uint64_t hint)
@@ -1322,7 +1341,7 @@ void ref_reset(struct ref_gic *ref)
 	ref->enable_grp0 = false;
 	ref->enable_grp1 = false;
 	ref->statusr = 0;
-	for (uint32_t intid = GIC_FIRST_SPI; intid < GIC_FIRST_SPI + ref->config.num_spis; intid++) {
+	for (uint32_t intid = GIC_FIRST_SPI; intid < end_of_spis(ref); intid++) {
 		irq_reset(ref, &ref->spis[intid], intid);
 		ref->irouter[intid] = 0;
 		ref->choice[intid] = REF_NO_VCPU;
