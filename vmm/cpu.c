@@ -514,8 +514,8 @@ static void on_exception(uc_engine *uc, uint32_t number, void *user)
 		enter_synchronous(cpu, true);
 		break;
 	default:
-		raise_fault(cpu, "vCPU %u: exception %u, which this machine does not have, PC 0x%016llx", cpu->index, number,
-			    (unsigned long long)cpu_pc(cpu));
+		raise_fault(cpu, "vCPU %u: exception %u, which this machine does not have, PC 0x%016llx", cpu->index,
+			    number, (unsigned long long)cpu_pc(cpu));
 	}
 	cpu->noted.valid = false;
 }
@@ -693,8 +693,8 @@ static uint64_t on_hole_read(uc_engine *uc, uint64_t offset, unsigned size, void
 	const uint64_t pa = hole->base + offset;
 
 	(void)uc;
-	raise_fault(cpu, "vCPU %u: read of %u bytes at physical address 0x%llx, where nothing is, PC 0x%016llx", cpu->index,
-		    size, (unsigned long long)pa,
+	raise_fault(cpu, "vCPU %u: read of %u bytes at physical address 0x%llx, where nothing is, PC 0x%016llx",
+		    cpu->index, size, (unsigned long long)pa,
 		    (unsigned long long)cpu_locate_access(cpu, cpu->block_pc, cpu->block_size, pa, size, false));
 	return 0;
 }
@@ -728,9 +728,10 @@ static int add_region(struct cpu *cpu, const struct region *template)
 		cpu->regions[at] = cpu->regions[at - 1];
 	cpu->regions[at] = region;
 	cpu->num_regions++;
-	if (region->is_ram)
-		return 0;
-	return uc_mmio_map(cpu->uc, region->base, region->size, on_mmio_read, region, on_mmio_write, region) ? -ENOMEM : 0;
+	if (!region->is_ram &&
+	    uc_mmio_map(cpu->uc, region->base, region->size, on_mmio_read, region, on_mmio_write, region))
+		return -ENOMEM;
+	return 0;
 }
 
 int cpu_map_ram(struct cpu *cpu, uint64_t base, uint64_t size, void *ram)
@@ -745,7 +746,12 @@ int cpu_map_ram(struct cpu *cpu, uint64_t base, uint64_t size, void *ram)
 int cpu_map_mmio(struct cpu *cpu, uint64_t base, uint64_t size, cpu_mmio_read read, cpu_mmio_write write, void *owner)
 {
 	const struct region region = {
-		.cpu = cpu, .base = base, .size = size, .read = read, .write = write, .owner = owner,
+		.cpu = cpu,
+		.base = base,
+		.size = size,
+		.read = read,
+		.write = write,
+		.owner = owner,
 	};
 
 	return add_region(cpu, &region);

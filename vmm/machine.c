@@ -30,10 +30,10 @@
 #define NS_PER_INSTRUCTION 8u
 #define SLICE_INSTRUCTIONS 100000u
 
-#define POLL_ROUNDS      16u /* the console is looked at after so many rounds of all vCPUs */
-#define MAX_IDLE_MS      1000
-#define NS_PER_MS        1000000u
-#define VCPUS_PER_AFF1   16u /* as many as one SGI target list names */
+#define POLL_ROUNDS    16u /* the console is looked at after so many rounds of all vCPUs */
+#define MAX_IDLE_MS    1000
+#define NS_PER_MS      1000000u
+#define VCPUS_PER_AFF1 16u /* as many as one SGI target list names */
 
 _Static_assert(CPU_LINE_IRQ == VGIC_LINE_IRQ && CPU_LINE_FIQ == VGIC_LINE_FIQ,
 	       "the CPU layer and the controller number the lines alike");
@@ -150,9 +150,9 @@ static void complete_power_off(struct vcpu *vcpu)
 /* ---- What the CPUs ask for ------------------------------------------------------------------ */
 
 /* ID_AA64PFR0_EL1: EL0 and EL1, AArch64 only; floating point; the GIC's system registers. */
-#define PFR0_VALUE 0x01000011u
+#define PFR0_VALUE  0x01000011u
 /* ID_AA64DFR0_EL1: Armv8 debug, one breakpoint and watchpoint, no PMU. */
-#define DFR0_VALUE 0x6u
+#define DFR0_VALUE  0x6u
 /*
  * DCZID_EL0: DC ZVA is prohibited (DZP). The translator makes 64 slow stores of a byte each of it; guests that look here
  * clear memory with ordinary stores then, which is eight times as fast.
@@ -365,6 +365,7 @@ static bool run_vcpu(struct vcpu *vcpu)
 		return false;
 	exit = run_in_guest(vcpu);
 	if (exit == CPU_EXIT_FAULT) {
+		console_end_line(vcpu->machine->console);
 		message("%s", cpu_fault(vcpu->cpu));
 		machine_end(vcpu->machine, END_FAULT);
 	} else if (vcpu->power_off_asked) {
@@ -395,6 +396,7 @@ static bool any_vcpu_is_on(const struct machine *machine)
 
 static void end_without_hope(struct machine *machine, const char *what)
 {
+	console_end_line(machine->console);
 	message("%s: the guest cannot go on", what);
 	machine_print_state(machine);
 	machine_end(machine, END_FAULT);
@@ -583,8 +585,7 @@ void machine_print_state(struct machine *machine)
 
 /* ---- Creation --------------------------------------------------------------------------------------------------- */
 
-int machine_create(struct machine *machine, const struct options *options, struct console *console,
-		   struct trace *trace)
+int machine_create(struct machine *machine, const struct options *options, struct console *console, struct trace *trace)
 {
 	int ret;
 

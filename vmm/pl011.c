@@ -35,9 +35,9 @@ enum {
 #define CR_TXE    0x100u
 #define CR_RXE    0x200u
 
-#define INT_RX 0x010u
-#define INT_TX 0x020u
-#define INT_RT 0x040u
+#define INT_RX  0x010u
+#define INT_TX  0x020u
+#define INT_RT  0x040u
 #define INT_ALL 0x7ffu
 
 #define IFLS_RESET 0x12u
