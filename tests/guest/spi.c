@@ -169,6 +169,23 @@ static void clear_spi_takes_the_message_back(void)
 	}
 }
 
+/* To a level-sensitive SPI the two registers are a line: it stays high through the acknowledge. */
+static void level_message_stays_until_it_is_cleared(void)
+{
+	SKIP_UNLESS(gic_has_message_spis(), "no message-based SPIs");
+	gic_setup(0, SPI_A, LEVEL, DEFAULT_PRIORITY);
+	gicd_write(GICD_SETSPI_NSR, SPI_A);
+	for (unsigned i = 0; i < 2; i++) {
+		EXPECT_EQ(gic_wait_acknowledge(GROUP1), SPI_A);
+		EXPECT(gic_is_pending(0, SPI_A));
+		EXPECT_EQ(gic_acknowledge(GROUP1), INTID_SPURIOUS);
+		gic_end(GROUP1, SPI_A);
+	}
+	gicd_write(GICD_CLRSPI_NSR, SPI_A);
+	EXPECT(!gic_is_pending(0, SPI_A));
+	EXPECT_EQ(gic_acknowledge(GROUP1), INTID_SPURIOUS);
+}
+
 static void messages_for_other_intids_are_ignored(void)
 {
 	SKIP_UNLESS(gic_has_message_spis(), "no message-based SPIs");
@@ -378,6 +395,7 @@ const struct test tests[] = {
 	TEST(disabled_interrupt_is_never_acknowledged, 2),
 	TEST(set_spi_comes_once, 1),
 	TEST(clear_spi_takes_the_message_back, 1),
+	TEST(level_message_stays_until_it_is_cleared, 1),
 	TEST(messages_for_other_intids_are_ignored, 1),
 	TEST(uart_line_interrupts_until_the_device_is_quiet, 1),
 	TEST(uart_line_stays_pending_through_end_of_interrupt, 1),

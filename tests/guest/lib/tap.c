@@ -10,7 +10,7 @@
 #include "uart.h"
 
 #define MIN_LOOKS   20000u
-#define MIN_WAIT_MS 5000u
+#define MIN_WAIT_MS 1000u
 
 struct machine_info machine;
 
