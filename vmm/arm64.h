@@ -25,6 +25,7 @@
 #define SYS_SPSR_EL1        SYSREG(3, 0, 4, 0, 0)
 #define SYS_ELR_EL1         SYSREG(3, 0, 4, 0, 1)
 #define SYS_SP_EL0          SYSREG(3, 0, 4, 1, 0)
+#define SYS_ESR_EL1         SYSREG(3, 0, 5, 2, 0)
 #define SYS_PAR_EL1         SYSREG(3, 0, 7, 4, 0)
 #define SYS_VBAR_EL1        SYSREG(3, 0, 12, 0, 0)
 #define SYS_TPIDR_EL1       SYSREG(3, 0, 13, 0, 4)

@@ -136,8 +136,8 @@ void console_put(struct console *console, char c)
 
 void console_flush(struct console *console)
 {
-	if (console->unflushed)
-		fflush(stdout);
+	if (console->unflushed && fflush(stdout))
+		console->output_lost = true;
 	console->unflushed = false;
 }
 

@@ -34,6 +34,7 @@ struct console {
 
 	char last; /* last character printed */
 	bool unflushed;
+	bool output_lost; /* standard output takes no more */
 };
 
 /* Open input and output as the options say. Returns 0, or prints a line, negative errno. */

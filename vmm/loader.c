@@ -159,9 +159,10 @@ static int place(const struct machine *machine, const char *path, const struct b
 		 uint64_t needs)
 {
 	if (!machine_is_ram(machine, address, needs)) {
-		message("%s: %llu bytes at 0x%llx do not fit into memory, 0x%llx to 0x%llx; try --memory with more",
-			path, (unsigned long long)needs, (unsigned long long)address, (unsigned long long)RAM_BASE,
-			(unsigned long long)(RAM_BASE + machine->ram_size - 1));
+		message("%s: %llu bytes at 0x%llx do not fit into memory, 0x%llx to 0x%llx%s", path,
+			(unsigned long long)needs, (unsigned long long)address, (unsigned long long)RAM_BASE,
+			(unsigned long long)(RAM_BASE + machine->ram_size - 1),
+			address >= RAM_BASE ? "; try --memory with more" : "");
 		return -ENOSPC;
 	}
 	memcpy(machine_ram(machine, address), blob->data, blob->size);
