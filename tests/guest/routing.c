@@ -295,6 +295,8 @@ static void one_of_n_and_back_to_one_cpu(void)
 	EXPECT_EQ(gic_read_irouter(SPI_A), cpus[num_cpus - 1].mpidr);
 	EXPECT_EQ(smp_call(num_cpus - 1, acknowledge_here, GROUP1), SPI_A);
 	smp_call(num_cpus - 1, end_here, SPI_A);
+	smp_unmask_all();
+	EXPECT_PASS(expect_taken_by_one_of(1u << (num_cpus - 1)));
 }
 
 const struct test tests[] = {
