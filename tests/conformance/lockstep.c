@@ -638,9 +638,8 @@ static void run_variant(const struct variant *variant, uint64_t seed, unsigned s
 	run->pair.config.kvm_revision = variant->kvm_revision;
 	if (variant->features != KEEP_FEATURES)
 		run->pair.config.features = variant->features;
-	/* Where there can be, one vCPU with a range selector and an Aff3 of its own. */
-	if (run->pair.config.features & VGIC_FEATURE_RSS)
-		run->pair.vcpu_configs[variant->num_vcpus - 1].affinity |= 0x30;
+	/* One vCPU with a range selector, even where that cannot be used, and where there can be one, with an Aff3. */
+	run->pair.vcpu_configs[variant->num_vcpus - 1].affinity |= 0x30;
 	if (run->pair.config.features & VGIC_FEATURE_A3V)
 		run->pair.vcpu_configs[variant->num_vcpus - 1].affinity |= 0x200000000;
 	run->random_state = seed;
