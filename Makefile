@@ -21,9 +21,9 @@ CHECK_GROUPS := \
 	stress:$(BUILD):stress:45 \
 	guests:$(BUILD):guests:60 \
 	asan-unit:$(ASAN):unit:30 \
-	asan-conformance:$(ASAN):conformance:60 \
+	asan-conformance:$(ASAN):conformance:45 \
 	tsan-stress:$(TSAN):stress:60 \
-	boot:$(BUILD):boot:75
+	boot:$(BUILD):boot:90
 
 # What `make check-all` runs after these.
 MORE_GROUPS := \
