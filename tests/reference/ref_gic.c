@@ -1068,7 +1068,7 @@ static uint64_t read_redist_typer(const struct ref_gic *ref, const struct vcpu *
 	return value;
 }
 
-static void write_redist_ctlr(struct ref_gic *ref, struct vcpu *v, uint64_t value)
+static void write_redist_ctlr(const struct ref_gic *ref, struct vcpu *v, uint64_t value)
 {
 	if (has_feature(ref, VGIC_FEATURE_DPGS))
 		v->dpg = value & (GICR_CTLR_DPG0 | GICR_CTLR_DPG1NS);
@@ -1090,6 +1090,29 @@ static void write_spi_message(struct ref_gic *ref, uint64_t value, bool set)
 		irq_drive(irq, SOURCE_MESSAGE, set);
 	if (irq->edge)
 		irq->latch = set;
+}
+
+/* The registers that only a redistributor has. */
+static uint64_t read_redist_reg(const struct ref_gic *ref, const struct vcpu *v, const struct access *a)
+{
+	switch (a->reg->name) {
+	case REG_REDIST_CTLR:
+		return read_redist_ctlr(ref, v);
+	case REG_REDIST_TYPER:
+		return read_half(a, read_redist_typer(ref, v));
+	case REG_WAKER:
+		return read_waker(v);
+	default:
+		return 0;
+	}
+}
+
+static void write_redist_reg(const struct ref_gic *ref, struct vcpu *v, const struct access *a, uint64_t value)
+{
+	if (a->reg->name == REG_REDIST_CTLR)
+		write_redist_ctlr(ref, v, value);
+	else if (a->reg->name == REG_WAKER)
+		v->asleep = has_feature(ref, VGIC_FEATURE_WAKER) && (value & GICR_WAKER_PROCESSOR_SLEEP);
 }
 
 static uint64_t read_reg(struct ref_gic *ref, const struct access *a)
@@ -1121,14 +1144,8 @@ static uint64_t read_reg(struct ref_gic *ref, const struct access *a)
 		return read_half(a, ref->irouter[GIC_FIRST_SPI + a->delta / 8]);
 	case REG_ID:
 		return read_id(ref, a);
-	case REG_REDIST_CTLR:
-		return read_redist_ctlr(ref, v);
-	case REG_REDIST_TYPER:
-		return read_half(a, read_redist_typer(ref, v));
-	case REG_WAKER:
-		return read_waker(v);
 	default:
-		return 0;
+		return v == NULL ? 0 : read_redist_reg(ref, v, a);
 	}
 }
 
@@ -1168,13 +1185,9 @@ static void write_reg(struct ref_gic *ref, const struct access *a, uint64_t valu
 	case REG_IROUTER:
 		write_irouter(ref, a, value);
 		break;
-	case REG_REDIST_CTLR:
-		write_redist_ctlr(ref, v, value);
-		break;
-	case REG_WAKER:
-		v->asleep = has_feature(ref, VGIC_FEATURE_WAKER) && (value & GICR_WAKER_PROCESSOR_SLEEP);
-		break;
 	default:
+		if (v != NULL)
+			write_redist_reg(ref, v, a, value);
 		break;
 	}
 }
