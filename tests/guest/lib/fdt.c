@@ -96,7 +96,7 @@ static void read_cpu(struct walk *w)
 	struct machine_info *info = w->info;
 	const uint32_t *p = w->node.reg.value;
 
-	if (info->num_cpus < MAX_CPUS && p)
+	if (info->num_cpus < MAX_MACHINE_CPUS && p)
 		info->cpu_mpidr[info->num_cpus] = take_number(&p, w->node.reg.length / 4);
 	info->num_cpus++;
 }

@@ -133,7 +133,8 @@ void boot_main(const void *fdt)
 	smp_start_all();
 
 	uart_printf("1..%u\n", num_tests);
-	uart_printf("# %u CPUs, %s\n", num_cpus, gic_is_libvgic() ? "libvgic" : "another GIC");
+	uart_printf("# %u of %u CPUs, %s\n", num_cpus, num_redistributors,
+		    gic_is_libvgic() ? "libvgic" : "another GIC");
 	for (unsigned i = 0; i < num_tests; i++)
 		run_test(&tests[i]);
 	psci_system_off();
