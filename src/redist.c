@@ -136,12 +136,14 @@ static const struct frame redist_frame = {
 
 int vgic_redist_read(struct vgic_vcpu *vcpu, uint32_t offset, unsigned width, uint64_t *value)
 {
-	return frame_read(&redist_frame, &(struct frame_access){ .vgic = vcpu->vgic, .vcpu = vcpu }, offset, width, value);
+	return frame_read(&redist_frame, &(struct frame_access){ .vgic = vcpu->vgic, .vcpu = vcpu }, offset, width,
+			  value);
 }
 
 int vgic_redist_write(struct vgic_vcpu *vcpu, uint32_t offset, unsigned width, uint64_t value)
 {
-	return frame_write(&redist_frame, &(struct frame_access){ .vgic = vcpu->vgic, .vcpu = vcpu }, offset, width, value);
+	return frame_write(&redist_frame, &(struct frame_access){ .vgic = vcpu->vgic, .vcpu = vcpu }, offset, width,
+			   value);
 }
 
 /* The word of an SGI or PPI that nothing drives. */

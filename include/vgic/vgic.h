@@ -220,8 +220,8 @@ struct vgic_config {
 	 * regions must hold all of them; no two frames may overlap.
 	 */
 	bool has_dist_base;
-	uint64_t dist_base; /* a multiple of 64 KiB */
-	uint32_t num_redist_regions; /* at most num_vcpus */
+	uint64_t dist_base;          /* a multiple of 64 KiB */
+	uint32_t num_redist_regions; /* at most VGIC_MAX_VCPUS; the last ones may stay empty */
 	const struct vgic_redist_region *redist_regions;
 
 	struct vgic_ops ops;
@@ -351,7 +351,7 @@ unsigned vgic_poll_lines(struct vgic_vcpu *vcpu);
  * banked by the accessing PE.
  *
  * Errors of all of them:
- *   -EINVAL   a width that is not 1, 2, 4 or 8
+ *   -EINVAL   a width that is not 1, 2, 4 or 8 (an address outside of every frame is told first)
  *   -ENXIO    the address belongs to no frame, or offset + width goes past the frame's end
  */
 
