@@ -15,10 +15,10 @@
 
 #include "atomics.h"
 
-#define CLUSTER_SIZE     16u
-#define CLUSTER_NO_VCPU  0xffffu
-#define CLUSTER_NO_KEY   0xffffffffu
-#define AFFINITY_MASK    UINT64_C(0xff00ffffff) /* as in MPIDR_EL1 */
+#define CLUSTER_SIZE    16u
+#define CLUSTER_NO_VCPU 0xffffu
+#define CLUSTER_NO_KEY  0xffffffffu
+#define AFFINITY_MASK   UINT64_C(0xff00ffffff) /* as in MPIDR_EL1 */
 
 struct cluster {
 	_Alignas(CACHE_LINE) uint32_t key; /* Aff3.Aff2.Aff1.Aff0[7:4], or CLUSTER_NO_KEY */

@@ -286,10 +286,12 @@ static void write_dir(struct vgic_vcpu *vcpu, uint64_t value)
 {
 	const uint32_t intid = value & 0xffffff;
 
-	if (vcpu->cpuif.ctlr & ICC_CTLR_EOIMODE)
-		deactivate(vcpu, intid, VGIC_GUEST_DIR_UNEXPECTED, "ICC_DIR_EL1");
-	else
+	if (!(vcpu->cpuif.ctlr & ICC_CTLR_EOIMODE))
 		guest_error(vcpu->vgic, VGIC_GUEST_DIR_UNEXPECTED, "ICC_DIR_EL1 with EOImode=0", intid, value);
+	else if (!irq_by_intid(vcpu, intid))
+		guest_error(vcpu->vgic, VGIC_GUEST_DIR_UNEXPECTED, "ICC_DIR_EL1", intid, value);
+	else
+		deactivate(vcpu, intid, VGIC_GUEST_DIR_UNEXPECTED, "ICC_DIR_EL1");
 }
 
 static uint64_t read_pmr(struct vgic_vcpu *vcpu)
@@ -459,11 +461,12 @@ struct icc_register {
 };
 
 /* All but ICC_PMR_EL1 are op0=3, op1=0, CRn=12: CRm and op2 tell them apart. */
-#define ICC_FIRST      VGIC_SYSREG(3, 0, 12, 0, 0)
-#define ICC_NUM        128u
-#define ICC(reg)       [VGIC_ICC_##reg##_EL1 - ICC_FIRST]
+#define ICC_FIRST                    VGIC_SYSREG(3, 0, 12, 0, 0)
+#define ICC_NUM                      128u
+#define ICC(reg)                     [VGIC_ICC_##reg##_EL1 - ICC_FIRST]
 #define UNIMPLEMENTED(crm, op2, reg) [VGIC_SYSREG(3, 0, 12, crm, op2) - ICC_FIRST] = { reg, NULL, NULL }
 
+// clang-format off
 static const struct icc_register icc_registers[ICC_NUM] = {
 	ICC(IAR0)    = { "ICC_IAR0_EL1",    read_iar0,    NULL },
 	ICC(EOIR0)   = { "ICC_EOIR0_EL1",   NULL,         write_eoir0 },
@@ -492,6 +495,7 @@ static const struct icc_register icc_registers[ICC_NUM] = {
 	UNIMPLEMENTED(9, 2, "ICC_AP1R2_EL1"),
 	UNIMPLEMENTED(9, 3, "ICC_AP1R3_EL1"),
 };
+// clang-format on
 
 static const struct icc_register icc_pmr = { "ICC_PMR_EL1", read_pmr, write_pmr };
 

@@ -181,10 +181,17 @@ static uint64_t irouter_writable(const struct vgic *vgic)
 /* Under config_lock, so that the register and the state word tell the same. Returns false if no such PE exists. */
 static bool route(struct vgic *vgic, struct irq *irq, uint64_t irouter)
 {
+	const bool was_any = load_relaxed(&irq->irouter) & GICD_IROUTER_IRM;
 	uint32_t index;
 
 	store_relaxed(&irq->irouter, irouter);
 	if (irouter & GICD_IROUTER_IRM) {
+		/*
+		 * Without a target the selection begins at a vCPU that the INTID gives. SPIs that were all routed to one
+		 * vCPU before would else all begin at the one after it.
+		 */
+		if (!was_any)
+			irq_change(vgic, irq, irq_route_to, IRQ_NO_TARGET);
 		irq_change(vgic, irq, irq_route_to_any, 0);
 		return true;
 	}
@@ -193,10 +200,10 @@ static bool route(struct vgic *vgic, struct irq *irq, uint64_t irouter)
 	return index != CLUSTER_NO_VCPU;
 }
 
-/* The array begins at INTID 0 for the sake of its offsets; the registers of SGIs and PPIs do not exist. */
+/* SGIs and PPIs have no such register: the first one is that of SPI 32. */
 static struct irq *routed_spi(const struct frame_access *a)
 {
-	return a->index - FIRST_SPI < a->vgic->num_spis ? &a->vgic->spis[a->index - FIRST_SPI] : NULL;
+	return a->index < a->vgic->num_spis ? &a->vgic->spis[a->index] : NULL;
 }
 
 static uint64_t irouter_read(const struct frame_access *a)
@@ -234,11 +241,11 @@ static const struct frame_register dist_registers[] = {
 	REG(GICD_TYPER2,           1, W32,      "GICD_TYPER2",     frame_read_zero,  NULL),
 	REG(GICD_STATUSR,          1, W32,      "GICD_STATUSR",    frame_read_statusr, frame_write_statusr),
 	REG_IF(VGIC_FEATURE_MBIS,
-	    GICD_SETSPI_NSR,       1, W32,      "GICD_SETSPI_NSR", NULL,             setspi_write),
+	    GICD_SETSPI_NSR,       1, W16 | W32, "GICD_SETSPI_NSR", NULL,             setspi_write),
 	REG_IF(VGIC_FEATURE_MBIS,
-	    GICD_CLRSPI_NSR,       1, W32,      "GICD_CLRSPI_NSR", NULL,             clrspi_write),
-	REG(GICD_SETSPI_SR,        1, W32,      "GICD_SETSPI_SR",  frame_read_zero,  frame_write_ignored),
-	REG(GICD_CLRSPI_SR,        1, W32,      "GICD_CLRSPI_SR",  frame_read_zero,  frame_write_ignored),
+	    GICD_CLRSPI_NSR,       1, W16 | W32, "GICD_CLRSPI_NSR", NULL,             clrspi_write),
+	REG(GICD_SETSPI_SR,        1, W16 | W32, "GICD_SETSPI_SR",  frame_read_zero,  frame_write_ignored),
+	REG(GICD_CLRSPI_SR,        1, W16 | W32, "GICD_CLRSPI_SR",  frame_read_zero,  frame_write_ignored),
 	REG(GICD_IGROUPR,         32, W32,      "GICD_IGROUPR",    igroupr_read,     igroupr_write),
 	REG(GICD_ISENABLER,       32, W32,      "GICD_ISENABLER",  enabler_read,     isenabler_write),
 	REG(GICD_ICENABLER,       32, W32,      "GICD_ICENABLER",  enabler_read,     icenabler_write),
@@ -254,7 +261,7 @@ static const struct frame_register dist_registers[] = {
 	REG(GICD_SGIR,             1, W32,      "GICD_SGIR",       frame_read_zero,  frame_write_ignored),
 	REG(GICD_CPENDSGIR,        4, W8 | W32, "GICD_CPENDSGIR",  frame_read_zero,  frame_write_ignored),
 	REG(GICD_SPENDSGIR,        4, W8 | W32, "GICD_SPENDSGIR",  frame_read_zero,  frame_write_ignored),
-	REG(GICD_IROUTER,       1020, W32 | W64, "GICD_IROUTER",   irouter_read,     irouter_write),
+	REG(GICD_IROUTER + 8 * FIRST_SPI, 988, W32 | W64, "GICD_IROUTER", irouter_read, irouter_write),
 	REG(GICD_ID_REGISTERS,    12, W32,      "GICD_PIDR/CIDR",  id_register_read, NULL),
 };
 // clang-format on

@@ -70,7 +70,8 @@ static const struct frame_register *decode(const struct frame *f, struct frame_a
 		note_error(a, VGIC_GUEST_MMIO_RESERVED, status, f->name, offset, value);
 		return NULL;
 	}
-	if (!(r->widths & width) || offset % width != 0) {
+	/* The architecture gives halfwords to the low half of a register only. */
+	if (!(r->widths & width) || offset % width != 0 || (width == 2 && offset % r->size != 0)) {
 		note_error(a, VGIC_GUEST_MMIO_WIDTH, status, r->name, offset, value);
 		return NULL;
 	}

@@ -10,6 +10,7 @@
 
 /* The widths at which a register answers, in bytes: they are their own bits. */
 #define W8  1u
+#define W16 2u
 #define W32 4u
 #define W64 8u
 
@@ -33,13 +34,13 @@ struct frame_register {
 	void (*write)(const struct frame_access *a, uint64_t value, uint64_t mask);
 };
 
-#define REG(offset, count, widths, name, read, write)                                                                   \
-	{                                                                                                                \
-		(offset), (count), ((widths)&W64) ? 8 : 4, (widths), 0, (name), (read), (write)                          \
+#define REG(offset, count, widths, name, read, write)                                                                  \
+	{                                                                                                              \
+		(offset), (count), ((widths)&W64) ? 8 : 4, (widths), 0, (name), (read), (write)                        \
 	}
-#define REG_IF(feature, offset, count, widths, name, read, write)                                                       \
-	{                                                                                                                \
-		(offset), (count), ((widths)&W64) ? 8 : 4, (widths), (feature), (name), (read), (write)                  \
+#define REG_IF(feature, offset, count, widths, name, read, write)                                                      \
+	{                                                                                                              \
+		(offset), (count), ((widths)&W64) ? 8 : 4, (widths), (feature), (name), (read), (write)                \
 	}
 
 struct frame {

@@ -54,13 +54,13 @@ typedef uint64_t irq_word;
 #define IRQ_ONE_OF_N (UINT64_C(1) << 9)
 #define IRQ_HELD     (UINT64_C(1) << 10)
 
-#define IRQ_PRIORITY_SHIFT 12
-#define IRQ_PRIORITY_MASK  (UINT64_C(0xff) << IRQ_PRIORITY_SHIFT)
-#define IRQ_TARGET_SHIFT   20
-#define IRQ_TARGET_MASK    (UINT64_C(0xffff) << IRQ_TARGET_SHIFT)
-#define IRQ_SOURCES_SHIFT  36
-#define IRQ_SOURCES_MASK   (~UINT64_C(0) << IRQ_SOURCES_SHIFT)
-#define IRQ_GENERATION_ONE (UINT64_C(1) << IRQ_SOURCES_SHIFT)
+#define IRQ_PRIORITY_SHIFT  12
+#define IRQ_PRIORITY_MASK   (UINT64_C(0xff) << IRQ_PRIORITY_SHIFT)
+#define IRQ_TARGET_SHIFT    20
+#define IRQ_TARGET_MASK     (UINT64_C(0xffff) << IRQ_TARGET_SHIFT)
+#define IRQ_SOURCES_SHIFT   36
+#define IRQ_SOURCES_MASK    (~UINT64_C(0) << IRQ_SOURCES_SHIFT)
+#define IRQ_GENERATION_ONE  (UINT64_C(1) << IRQ_SOURCES_SHIFT)
 #define IRQ_GENERATION_MASK IRQ_SOURCES_MASK
 
 /* Where the interrupt waits: it has to be found anew when one of these changes. */

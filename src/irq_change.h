@@ -60,12 +60,13 @@ static inline __attribute__((always_inline)) irq_word irq_change(struct vgic *vg
 
 	do {
 		new = transition(old, arg);
-		if (__builtin_expect((new & IRQ_ONE_OF_N) != 0, 0) && irq_is_deliverable(new) && !irq_is_deliverable(old))
+		if (__builtin_expect((new &IRQ_ONE_OF_N) != 0, 0) && irq_is_deliverable(new) &&
+		    !irq_is_deliverable(old))
 			new = irq_set_target(new, one_of_n_select(vgic, irq, new));
 	} while (!atomic_compare_exchange_weak_explicit(&irq->word, &old, new, memory_order_acq_rel,
 							memory_order_relaxed));
 	irq_settle(vgic, irq, old, new);
-	if (__builtin_expect((new & IRQ_ONE_OF_N) != 0, 0) && irq_is_deliverable(new))
+	if (__builtin_expect((new &IRQ_ONE_OF_N) != 0, 0) && irq_is_deliverable(new))
 		one_of_n_recheck(vgic, irq);
 	return old;
 }

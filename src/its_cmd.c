@@ -94,10 +94,10 @@ struct event_errors {
 	enum vgic_its_error device_oor, unmapped_device, id_oor, unmapped_interrupt;
 };
 
-#define EVENT_ERRORS(cmd)                                                                                                \
-	{                                                                                                                \
-		VGIC_ITS_##cmd##_DEVICE_OOR, VGIC_ITS_##cmd##_UNMAPPED_DEVICE, VGIC_ITS_##cmd##_ID_OOR,                  \
-			VGIC_ITS_##cmd##_UNMAPPED_INTERRUPT                                                              \
+#define EVENT_ERRORS(cmd)                                                                                              \
+	{                                                                                                              \
+		VGIC_ITS_##cmd##_DEVICE_OOR, VGIC_ITS_##cmd##_UNMAPPED_DEVICE, VGIC_ITS_##cmd##_ID_OOR,                \
+			VGIC_ITS_##cmd##_UNMAPPED_INTERRUPT                                                            \
 	}
 
 /* The translation of the event that a command names. Returns DONE or an error. */
@@ -299,7 +299,7 @@ static int cmd_mapti(struct vgic_its *its, struct its_command *c, int *steps)
 {
 	static const struct map_errors errors = {
 		VGIC_ITS_MAPTI_DEVICE_OOR, VGIC_ITS_MAPTI_COLLECTION_OOR, VGIC_ITS_MAPTI_UNMAPPED_DEVICE,
-		VGIC_ITS_MAPTI_ID_OOR,	   VGIC_ITS_MAPTI_PHYSICALID_OOR,
+		VGIC_ITS_MAPTI_ID_OOR,     VGIC_ITS_MAPTI_PHYSICALID_OOR,
 	};
 
 	(void)steps;
@@ -310,7 +310,7 @@ static int cmd_mapi(struct vgic_its *its, struct its_command *c, int *steps)
 {
 	static const struct map_errors errors = {
 		VGIC_ITS_MAPI_DEVICE_OOR, VGIC_ITS_MAPI_COLLECTION_OOR, VGIC_ITS_MAPI_UNMAPPED_DEVICE,
-		VGIC_ITS_MAPI_ID_OOR,	  VGIC_ITS_MAPI_PHYSICALID_OOR,
+		VGIC_ITS_MAPI_ID_OOR,     VGIC_ITS_MAPI_PHYSICALID_OOR,
 	};
 
 	(void)steps;
@@ -389,10 +389,9 @@ static int cmd_inv(struct vgic_its *its, struct its_command *c, int *steps)
 typedef int (*command_handler)(struct vgic_its *its, struct its_command *c, int *steps);
 
 static const command_handler handlers[] = {
-	[CMD_MOVI] = cmd_movi,	   [CMD_INT] = cmd_int,	      [CMD_CLEAR] = cmd_clear,
-	[CMD_SYNC] = cmd_sync,	   [CMD_MAPD] = cmd_mapd,     [CMD_MAPC] = cmd_mapc,
-	[CMD_MAPTI] = cmd_mapti,   [CMD_MAPI] = cmd_mapi,     [CMD_INV] = cmd_inv,
-	[CMD_INVALL] = cmd_invall, [CMD_MOVALL] = cmd_movall, [CMD_DISCARD] = cmd_discard,
+	[CMD_MOVI] = cmd_movi, [CMD_INT] = cmd_int,       [CMD_CLEAR] = cmd_clear,   [CMD_SYNC] = cmd_sync,
+	[CMD_MAPD] = cmd_mapd, [CMD_MAPC] = cmd_mapc,     [CMD_MAPTI] = cmd_mapti,   [CMD_MAPI] = cmd_mapi,
+	[CMD_INV] = cmd_inv,   [CMD_INVALL] = cmd_invall, [CMD_MOVALL] = cmd_movall, [CMD_DISCARD] = cmd_discard,
 };
 
 static int run_command(struct vgic_its *its, struct its_command *c, int *steps)

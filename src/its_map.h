@@ -24,8 +24,8 @@ struct translation {
 
 	/* Under config_lock. */
 	uint32_t icid;
-	uint32_t device;           /* the device's place in the pool */
-	uint32_t device_next;      /* the device's other translations; also links the free nodes */
+	uint32_t device;      /* the device's place in the pool */
+	uint32_t device_next; /* the device's other translations; also links the free nodes */
 	uint32_t device_previous;
 };
 

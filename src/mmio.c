@@ -78,14 +78,17 @@ int vgic_mmio_read(struct vgic *vgic, uint64_t address, unsigned width, uint64_t
 	if (l.vcpu)
 		return vgic_redist_read(l.vcpu, l.offset, width, value);
 	err = check_empty_frame(l.offset, width);
-	if (!err)
-		*value = 0;
-	return err;
+	if (err)
+		return err;
+	*value = 0;
+	guest_error(vgic, VGIC_GUEST_MMIO_RESERVED, "redistributor without a vCPU", address, 0);
+	return 0;
 }
 
 int vgic_mmio_write(struct vgic *vgic, uint64_t address, unsigned width, uint64_t value)
 {
 	struct location l;
+	int err;
 
 	if (!locate(vgic, address, &l))
 		return -ENXIO;
@@ -95,5 +98,9 @@ int vgic_mmio_write(struct vgic *vgic, uint64_t address, unsigned width, uint64_
 		return vgic_its_write(l.its, l.offset, width, value);
 	if (l.vcpu)
 		return vgic_redist_write(l.vcpu, l.offset, width, value);
-	return check_empty_frame(l.offset, width);
+	err = check_empty_frame(l.offset, width);
+	if (err)
+		return err;
+	guest_error(vgic, VGIC_GUEST_MMIO_RESERVED, "redistributor without a vCPU", address, value);
+	return 0;
 }

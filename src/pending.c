@@ -122,8 +122,8 @@ bool pending_file(struct vgic_vcpu *vcpu, uint32_t number, unsigned level)
 	 * "The slot holds this very hint already" must not be taken for filed: the owner may have emptied it in its mind,
 	 * between reading it and storing zero.
 	 */
-	if (load_relaxed(&p->slot) ||
-	    !atomic_compare_exchange_strong_explicit(&p->slot, &empty, hint, memory_order_seq_cst, memory_order_relaxed))
+	if (load_relaxed(&p->slot) || !atomic_compare_exchange_strong_explicit(
+					      &p->slot, &empty, hint, memory_order_seq_cst, memory_order_relaxed))
 		file_in_maps(p, number, level);
 
 	/* R2: the hint first, then the masks. Two words, because each has one writer: the vCPU, and the distributor. */
@@ -346,7 +346,9 @@ enum find_result pending_find(struct vgic_vcpu *vcpu, uint64_t levels, struct ca
 			const irq_word w = load_acquire(&irq->word);
 
 			if (irq_is_deliverable_at(w, p->index) && irq_level(w) == slot_level(slot)) {
-				*out = (struct candidate){ .irq = irq, .word = w, .level = slot_level(slot), .in_slot = true };
+				*out = (struct candidate){
+					.irq = irq, .word = w, .level = slot_level(slot), .in_slot = true
+				};
 				return FIND_FOUND;
 			}
 			store_release(&p->slot, 0);
@@ -404,5 +406,6 @@ bool pending_is_hinted(const struct pending *p, uint32_t number, unsigned level)
 	if (slot && slot_number(slot) == number && slot_level(slot) == level)
 		return true;
 	return (load_seq_cst(&p->leaf[word]) & bit_in_word(number)) &&
-	       (load_seq_cst(l1_word(p, level, word)) & bit_in_word(word)) && (load_seq_cst(&p->summary) & level_bit(level));
+	       (load_seq_cst(l1_word(p, level, word)) & bit_in_word(word)) &&
+	       (load_seq_cst(&p->summary) & level_bit(level));
 }

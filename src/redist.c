@@ -32,7 +32,8 @@ void redist_note_disable(struct vgic_vcpu *vcpu)
  */
 static uint32_t ctlr_features(const struct vgic *vgic)
 {
-	const bool shown = vgic->profile == VGIC_PROFILE_KVM ? vgic->kvm_revision >= 3 : vgic_has(vgic, VGIC_FEATURE_LPIS);
+	const bool shown = vgic->profile == VGIC_PROFILE_KVM ? vgic->kvm_revision >= 3 :
+							       vgic_has(vgic, VGIC_FEATURE_LPIS);
 
 	return shown ? GICR_CTLR_IR | GICR_CTLR_CES : 0;
 }
@@ -161,12 +162,14 @@ static const struct frame redist_frame = {
 
 int vgic_redist_read(struct vgic_vcpu *vcpu, uint32_t offset, unsigned width, uint64_t *value)
 {
-	return frame_read(&redist_frame, &(struct frame_access){ .vgic = vcpu->vgic, .vcpu = vcpu }, offset, width, value);
+	return frame_read(&redist_frame, &(struct frame_access){ .vgic = vcpu->vgic, .vcpu = vcpu }, offset, width,
+			  value);
 }
 
 int vgic_redist_write(struct vgic_vcpu *vcpu, uint32_t offset, unsigned width, uint64_t value)
 {
-	return frame_write(&redist_frame, &(struct frame_access){ .vgic = vcpu->vgic, .vcpu = vcpu }, offset, width, value);
+	return frame_write(&redist_frame, &(struct frame_access){ .vgic = vcpu->vgic, .vcpu = vcpu }, offset, width,
+			   value);
 }
 
 /* The word of an SGI or PPI that nothing drives. */

@@ -7,8 +7,8 @@
 
 #include "vgic_internal.h"
 
-#define REPORT_WINDOW_NS    UINT64_C(1000000000)
-#define REPORTS_PER_WINDOW  10u
+#define REPORT_WINDOW_NS   UINT64_C(1000000000)
+#define REPORTS_PER_WINDOW 10u
 
 static const char *const error_names[VGIC_NUM_GUEST_ERRORS] = {
 	[VGIC_GUEST_MMIO_RESERVED] = "access to an offset without a register",

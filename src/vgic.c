@@ -20,8 +20,8 @@
 #define NO_INDEX        0xffffu
 
 /* What each profile has unless the VMM says otherwise. */
-#define NATIVE_FEATURES                                                                                                  \
-	(VGIC_FEATURE_RSS | VGIC_FEATURE_MBIS | VGIC_FEATURE_ONE_OF_N | VGIC_FEATURE_A3V | VGIC_FEATURE_DPGS |            \
+#define NATIVE_FEATURES                                                                                                \
+	(VGIC_FEATURE_RSS | VGIC_FEATURE_MBIS | VGIC_FEATURE_ONE_OF_N | VGIC_FEATURE_A3V | VGIC_FEATURE_DPGS |         \
 	 VGIC_FEATURE_STATUSR | VGIC_FEATURE_WAKER)
 #define KVM_FEATURES 0u
 
@@ -156,8 +156,8 @@ static bool frames_are_sane(const struct vgic_config *c)
 		return false;
 	if (c->num_redist_regions == 0)
 		return true;
-	/* More regions than vCPUs would leave some empty; it also bounds the check for overlaps. */
-	if (!c->redist_regions || c->num_redist_regions > c->num_vcpus)
+	/* A region may stay empty: a machine's map does not depend on its vCPUs. The bound is that of the check for overlaps. */
+	if (!c->redist_regions || c->num_redist_regions > VGIC_MAX_VCPUS)
 		return false;
 	for (uint32_t i = 0; i < c->num_redist_regions; i++) {
 		if (!region_is_sane(c, i))

@@ -30,7 +30,7 @@
 #include "irq.h"
 #include "port.h"
 
-#define NUM_PRIVATE      32u   /* SGIs and PPIs of a vCPU */
+#define NUM_PRIVATE      32u /* SGIs and PPIs of a vCPU */
 #define NUM_SGIS         16u
 #define FIRST_SPI        32u
 #define NUM_SPECIAL_END  1024u /* INTIDs 1020-1023 are special, LPIs begin at 8192 */
@@ -97,8 +97,8 @@ struct cpuif {
 	uint8_t pmr;
 	uint8_t bpr[2];
 	bool igrpen[2];
-	uint32_t apr[2];       /* active priorities: one bit for each of the 32 priorities of a group */
-	uint64_t eligible;     /* levels of enabled groups above PMR */
+	uint32_t apr[2];         /* active priorities: one bit for each of the 32 priorities of a group */
+	uint64_t eligible;       /* levels of enabled groups above PMR */
 	unsigned below_point[2]; /* mask of a group's priority bits below its binary point */
 	bool both_groups_eligible;
 	bool groups_may_block; /* an interrupt that cannot preempt may hide one of the other group that could */
@@ -121,16 +121,16 @@ struct vgic_vcpu {
 	 */
 	_Atomic uint64_t ack_sequence;
 
-	_Atomic bool lpis_enabled; /* GICR_CTLR.EnableLPIs; written under config_lock */
+	_Atomic bool lpis_enabled;      /* GICR_CTLR.EnableLPIs; written under config_lock */
 	_Atomic uint32_t early_signals; /* signallers of LPIs that a set of EnableLPIs has not reached yet */
 
 	/* Statistics, written by the owner only. */
 	_Atomic uint64_t acknowledges, spurious, stale_hints;
 
 	/* Guarded by config_lock. */
-	uint64_t dist_wait;    /* ack_sequence that GICD_CTLR.RWP waits for, or 0 */
-	uint64_t redist_wait;  /* the same of GICR_CTLR.RWP */
-	uint32_t redist_ctlr;  /* GICR_CTLR.DPG* */
+	uint64_t dist_wait;   /* ack_sequence that GICD_CTLR.RWP waits for, or 0 */
+	uint64_t redist_wait; /* the same of GICR_CTLR.RWP */
+	uint32_t redist_ctlr; /* GICR_CTLR.DPG* */
 	uint32_t redist_statusr;
 	bool asleep;           /* GICR_WAKER.ProcessorSleep */
 	bool group_enabled[2]; /* copy of cpuif.igrpen for 1-of-N selection */
@@ -276,7 +276,8 @@ void sgi_send(struct vgic_vcpu *sender, uint64_t value, enum sgi_reach reach);
 
 /* ---- stats.c ---- */
 
-void guest_error(struct vgic *vgic, enum vgic_guest_error_kind kind, const char *what, uint64_t address, uint64_t value);
+void guest_error(struct vgic *vgic, enum vgic_guest_error_kind kind, const char *what, uint64_t address,
+		 uint64_t value);
 
 /* ---- check.c, for tests ---- */
 

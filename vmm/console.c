@@ -96,10 +96,7 @@ int console_open(struct console *console, const struct options *options)
 
 void console_close(struct console *console)
 {
-	if (console->last != '\n' && (isatty(STDOUT_FILENO) || isatty(STDERR_FILENO)))
-		putchar('\n');
-	console->last = '\n';
-	fflush(stdout);
+	console_end_line(console);
 	if (console->terminal)
 		tcsetattr(console->input_fd, TCSANOW, &console->saved);
 	console->terminal = false;
@@ -139,8 +136,17 @@ void console_put(struct console *console, char c)
 
 void console_flush(struct console *console)
 {
-	if (console->unflushed)
-		fflush(stdout);
+	if (console->unflushed && fflush(stdout))
+		console->output_lost = true;
+	console->unflushed = false;
+}
+
+void console_end_line(struct console *console)
+{
+	if (console->last != '\n')
+		putchar('\n');
+	console->last = '\n';
+	fflush(stdout);
 	console->unflushed = false;
 }
 

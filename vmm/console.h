@@ -34,6 +34,7 @@ struct console {
 
 	char last; /* last character printed */
 	bool unflushed;
+	bool output_lost; /* standard output takes no more */
 };
 
 /* Open input and output as the options say. Returns 0, or prints a line, negative errno. */
@@ -46,6 +47,9 @@ void console_close(struct console *console);
 void console_put(struct console *console, char c);
 
 void console_flush(struct console *console);
+
+/* End the line that the guest has begun, if it has, before something else is said. */
+void console_end_line(struct console *console);
 
 /* Wait at most @timeout_ms (-1: for ever) for input and queue it. Returns true if there is any for the guest. */
 bool console_poll(struct console *console, int timeout_ms);

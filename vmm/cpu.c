@@ -45,6 +45,12 @@
 #define VECTOR_SYNC        0x000
 #define VECTOR_IRQ         0x080
 #define VECTOR_FIQ         0x100
+#define VECTORS_SIZE       0x800
+
+/* The instructions MRS and MSR (register). The encoding of the system register is the instruction's bits 20:5. */
+#define INSN_IS_MRS_OR_MSR(insn) (((insn)&0xffd00000u) == 0xd5100000u)
+#define INSN_MRS                 (1u << 21)
+#define INSN_SYSREG(insn)        (((insn) >> 5) & 0xffffu)
 
 /* Exception numbers that the exception hook gets. */
 enum {
@@ -110,8 +116,7 @@ struct cpu {
 	bool stop_wanted;
 	bool running;
 	enum stop_reason stop_reason;
-	uint64_t block_pc;
-	uint32_t block_size;
+	struct cpu_block block; /* the one that is run */
 
 	struct noted_access noted;
 
@@ -319,8 +324,8 @@ static void on_block(uc_engine *uc, uint64_t address, uint32_t size, void *user)
 			return;
 	}
 	cpu->instructions += size / 4;
-	cpu->block_pc = address;
-	cpu->block_size = size;
+	cpu->block.pc = address;
+	cpu->block.size = size;
 }
 
 /* ---- Exceptions ---------------------------------------------------------------- */
@@ -427,6 +432,15 @@ static void enter_synchronous(struct cpu *cpu, bool is_abort)
 	enter_vector(cpu, VECTOR_SYNC, context_u64(cpu, cpu_layout.pc));
 }
 
+static void report_undefined_sysreg(struct cpu *cpu, bool is_read, uint32_t reg)
+{
+	raise_fault(cpu,
+		    "vCPU %u: %s system register S%u_%u_C%u_C%u_%u, which is unknown or not accessible this way, "
+		    "PC 0x%016llx",
+		    cpu->index, is_read ? "read of" : "write to", SYSREG_OP0(reg), SYSREG_OP1(reg), SYSREG_CRN(reg),
+		    SYSREG_CRM(reg), SYSREG_OP2(reg), (unsigned long long)cpu_pc(cpu));
+}
+
 static void emulate_noted_access(struct cpu *cpu)
 {
 	const struct noted_access access = cpu->noted;
@@ -441,10 +455,7 @@ static void emulate_noted_access(struct cpu *cpu)
 	ret = access.is_read ? cpu->ops->extra_read(cpu->owner, access.reg, &value) :
 			       cpu->ops->extra_write(cpu->owner, access.reg, value);
 	if (ret == -ENOENT) {
-		raise_fault(cpu, "vCPU %u: %s the unknown system register S%u_%u_C%u_C%u_%u, PC 0x%016llx", cpu->index,
-			    access.is_read ? "read of" : "write to", SYSREG_OP0(access.reg), SYSREG_OP1(access.reg),
-			    SYSREG_CRN(access.reg), SYSREG_CRM(access.reg), SYSREG_OP2(access.reg),
-			    (unsigned long long)cpu_pc(cpu));
+		report_undefined_sysreg(cpu, access.is_read, access.reg);
 		return;
 	}
 	if (ret) {
@@ -462,17 +473,14 @@ static void emulate_noted_access(struct cpu *cpu)
  */
 static void handle_undefined(struct cpu *cpu)
 {
-	const uint64_t pc = cpu_pc(cpu);
 	uint32_t insn;
 
 	if (cpu->noted.valid) {
 		emulate_noted_access(cpu);
 		return;
 	}
-	if (cpu_el(cpu) == 1 && cpu_read_instruction(cpu, pc, &insn) == 0 && (insn & 0xffd00000u) == 0xd5100000u) {
-		raise_fault(cpu, "vCPU %u: %s the unknown system register S%u_%u_C%u_C%u_%u, PC 0x%016llx", cpu->index,
-			    insn & (1u << 21) ? "read of" : "write to", (insn >> 19) & 3, (insn >> 16) & 7,
-			    (insn >> 12) & 15, (insn >> 8) & 15, (insn >> 5) & 7, (unsigned long long)pc);
+	if (cpu_el(cpu) == 1 && cpu_read_instruction(cpu, cpu_pc(cpu), &insn) == 0 && INSN_IS_MRS_OR_MSR(insn)) {
+		report_undefined_sysreg(cpu, insn & INSN_MRS, INSN_SYSREG(insn));
 		return;
 	}
 	enter_synchronous(cpu, false);
@@ -514,8 +522,8 @@ static void on_exception(uc_engine *uc, uint32_t number, void *user)
 		enter_synchronous(cpu, true);
 		break;
 	default:
-		raise_fault(cpu, "vCPU %u: exception %u, which this machine does not have, PC 0x%016llx", cpu->index, number,
-			    (unsigned long long)cpu_pc(cpu));
+		raise_fault(cpu, "vCPU %u: exception %u, which this machine does not have, PC 0x%016llx", cpu->index,
+			    number, (unsigned long long)cpu_pc(cpu));
 	}
 	cpu->noted.valid = false;
 }
@@ -686,16 +694,48 @@ static void on_mmio_write(uc_engine *uc, uint64_t offset, unsigned size, uint64_
 	region->write(region->owner, offset, size, value);
 }
 
+static void report_data_fault(struct cpu *cpu, uint64_t pc, uint64_t pa, unsigned size, const uint64_t *written)
+{
+	if (written)
+		raise_fault(
+			cpu,
+			"vCPU %u: write of 0x%llx, %u byte(s), to physical address 0x%llx, where nothing is, PC 0x%016llx",
+			cpu->index, (unsigned long long)*written, size, (unsigned long long)pa, (unsigned long long)pc);
+	else
+		raise_fault(cpu,
+			    "vCPU %u: read of %u byte(s) at physical address 0x%llx, where nothing is, PC 0x%016llx",
+			    cpu->index, size, (unsigned long long)pa, (unsigned long long)pc);
+}
+
+/* The translator has read an instruction. Most often that is a vector, because a guest has no handlers yet. */
+static void report_fetch_fault(struct cpu *cpu, uint64_t pc)
+{
+	const uint64_t vbar = cpu_sysreg(cpu, SYS_VBAR_EL1);
+
+	if (pc - vbar < VECTORS_SIZE && pc % VECTOR_IRQ == 0)
+		raise_fault(
+			cpu,
+			"vCPU %u: exception with no memory at its vector, PC 0x%016llx, ELR_EL1 0x%016llx, ESR_EL1 0x%llx",
+			cpu->index, (unsigned long long)pc, (unsigned long long)cpu_sysreg(cpu, SYS_ELR_EL1),
+			(unsigned long long)cpu_sysreg(cpu, SYS_ESR_EL1));
+	else
+		raise_fault(cpu, "vCPU %u: branch to where no memory is, PC 0x%016llx, from the block at 0x%016llx",
+			    cpu->index, (unsigned long long)pc, (unsigned long long)cpu->block.pc);
+}
+
 static uint64_t on_hole_read(uc_engine *uc, uint64_t offset, unsigned size, void *user)
 {
 	const struct region *hole = user;
 	struct cpu *cpu = hole->cpu;
 	const uint64_t pa = hole->base + offset;
+	const uint64_t next_pc = cpu_pc(cpu);
+	uint64_t pc = cpu->block.pc;
 
 	(void)uc;
-	raise_fault(cpu, "vCPU %u: read of %u bytes at physical address 0x%llx, where nothing is, PC 0x%016llx", cpu->index,
-		    size, (unsigned long long)pa,
-		    (unsigned long long)cpu_locate_access(cpu, cpu->block_pc, cpu->block_size, pa, size, false));
+	if (cpu_locate_access(cpu, &cpu->block, pa, size, false, &pc) && size == 4 && ((pa ^ next_pc) & 0xfff) == 0)
+		report_fetch_fault(cpu, next_pc);
+	else
+		report_data_fault(cpu, pc, pa, size, NULL);
 	return 0;
 }
 
@@ -704,12 +744,11 @@ static void on_hole_write(uc_engine *uc, uint64_t offset, unsigned size, uint64_
 	const struct region *hole = user;
 	struct cpu *cpu = hole->cpu;
 	const uint64_t pa = hole->base + offset;
+	uint64_t pc = cpu->block.pc;
 
 	(void)uc;
-	raise_fault(cpu,
-		    "vCPU %u: write of 0x%llx, %u bytes, to physical address 0x%llx, where nothing is, PC 0x%016llx",
-		    cpu->index, (unsigned long long)value, size, (unsigned long long)pa,
-		    (unsigned long long)cpu_locate_access(cpu, cpu->block_pc, cpu->block_size, pa, size, true));
+	cpu_locate_access(cpu, &cpu->block, pa, size, true, &pc);
+	report_data_fault(cpu, pc, pa, size, &value);
 }
 
 static int add_region(struct cpu *cpu, const struct region *template)
@@ -728,9 +767,10 @@ static int add_region(struct cpu *cpu, const struct region *template)
 		cpu->regions[at] = cpu->regions[at - 1];
 	cpu->regions[at] = region;
 	cpu->num_regions++;
-	if (region->is_ram)
-		return 0;
-	return uc_mmio_map(cpu->uc, region->base, region->size, on_mmio_read, region, on_mmio_write, region) ? -ENOMEM : 0;
+	if (!region->is_ram &&
+	    uc_mmio_map(cpu->uc, region->base, region->size, on_mmio_read, region, on_mmio_write, region))
+		return -ENOMEM;
+	return 0;
 }
 
 int cpu_map_ram(struct cpu *cpu, uint64_t base, uint64_t size, void *ram)
@@ -745,7 +785,12 @@ int cpu_map_ram(struct cpu *cpu, uint64_t base, uint64_t size, void *ram)
 int cpu_map_mmio(struct cpu *cpu, uint64_t base, uint64_t size, cpu_mmio_read read, cpu_mmio_write write, void *owner)
 {
 	const struct region region = {
-		.cpu = cpu, .base = base, .size = size, .read = read, .write = write, .owner = owner,
+		.cpu = cpu,
+		.base = base,
+		.size = size,
+		.read = read,
+		.write = write,
+		.owner = owner,
 	};
 
 	return add_region(cpu, &region);

@@ -28,11 +28,17 @@ int cpu_run_selftest(void);
 /* Read one instruction from memory. Returns 0 or -EFAULT. */
 int cpu_read_instruction(struct cpu *cpu, uint64_t va, uint32_t *insn);
 
+/* A block of instructions that the translator runs as one. */
+struct cpu_block {
+	uint64_t pc;
+	uint32_t size; /* bytes */
+};
+
 /*
- * The PC of the access to physical address @pa that is being made in the block of @block_size bytes at @block_pc; the
- * block's own address if no instruction of it fits (cpu_locate.c).
+ * The PC of the access to physical address @pa that is being made in @block. Returns 0, or -ENOENT if no instruction of
+ * the block fits (cpu_locate.c).
  */
-uint64_t cpu_locate_access(struct cpu *cpu, uint64_t block_pc, uint32_t block_size, uint64_t pa, unsigned width,
-			   bool is_write);
+int cpu_locate_access(struct cpu *cpu, const struct cpu_block *block, uint64_t pa, unsigned width, bool is_write,
+		      uint64_t *pc);
 
 #endif /* VMM_CPU_INTERNAL_H */

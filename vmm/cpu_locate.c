@@ -6,6 +6,8 @@
  * in a device's callback. So each load and store of the block is decoded, its
  * address computed from the registers, and compared with the access.
  */
+#include <errno.h>
+
 #include "arm64.h"
 #include "cpu.h"
 #include "cpu_internal.h"
@@ -108,22 +110,42 @@ static bool decode_transfer(struct cpu *cpu, uint64_t pc, uint32_t insn, struct 
 	}
 }
 
-uint64_t cpu_locate_access(struct cpu *cpu, uint64_t block_pc, uint32_t block_size, uint64_t pa, unsigned width,
-			   bool is_write)
+/* Only the offset in the page is the same before and after address translation. */
+static bool touches(const struct transfer *t, uint64_t pa, unsigned width)
 {
-	const unsigned in_page = 0xfff;
+	return ((pa - t->address) & 0xfff) + width <= t->bytes;
+}
 
-	for (uint64_t pc = block_pc; pc < block_pc + block_size; pc += 4) {
+/* An access that is not aligned is made of aligned ones around it. */
+static bool touches_unaligned(const struct transfer *t, uint64_t pa, unsigned width)
+{
+	const struct transfer aligned = { .bytes = t->bytes + 8, .address = t->address & ~7ull };
+
+	return touches(&aligned, pa, width);
+}
+
+static bool find_access(struct cpu *cpu, const struct cpu_block *block, uint64_t pa, unsigned width, bool is_write,
+			bool (*matches)(const struct transfer *t, uint64_t pa, unsigned width), uint64_t *found)
+{
+	for (uint64_t pc = block->pc; pc < block->pc + block->size; pc += 4) {
 		struct transfer t;
 		uint32_t insn;
 
 		if (cpu_read_instruction(cpu, pc, &insn) || !decode_transfer(cpu, pc, insn, &t))
 			continue;
-		if (is_write ? !t.stores : !t.loads)
+		if (!(is_write ? t.stores : t.loads) || !matches(&t, pa, width))
 			continue;
-		/* Only the offset in the page is the same before and after address translation. */
-		if (((pa - t.address) & in_page) + width <= t.bytes)
-			return pc;
+		*found = pc;
+		return true;
 	}
-	return block_pc;
+	return false;
+}
+
+int cpu_locate_access(struct cpu *cpu, const struct cpu_block *block, uint64_t pa, unsigned width, bool is_write,
+		      uint64_t *pc)
+{
+	if (find_access(cpu, block, pa, width, is_write, touches, pc) ||
+	    find_access(cpu, block, pa, width, is_write, touches_unaligned, pc))
+		return 0;
+	return -ENOENT;
 }

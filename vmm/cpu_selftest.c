@@ -20,7 +20,7 @@
 
 #define RAM_BASE     0x40000000ull
 #define RAM_SIZE     0x10000ull
-#define VECTORS      0x800u  /* offsets in RAM */
+#define VECTORS      0x800u /* offsets in RAM */
 #define TABLE        0x4000u
 #define SCRATCH      0x8000u
 #define ALIAS        0x80000000ull /* RAM once more, for EL0 */
@@ -292,7 +292,7 @@ static void write_vectors(struct selftest *t)
 	for (unsigned i = 0; i < 16; i++) {
 		const uint32_t at = VECTORS + i * 0x80;
 		const uint32_t code[] = {
-			0xd2800001u | (i * 0x80) << 5,                            /* mov x1, #offset */
+			0xd2800001u | (i * 0x80) << 5,                              /* mov x1, #offset */
 			0x14000000u | (((AT_HANDLER - (at + 4)) >> 2) & 0x3ffffff), /* b handler */
 		};
 

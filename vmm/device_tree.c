@@ -168,11 +168,13 @@ static void put_gic(struct writer *w, const struct machine *machine)
 	const unsigned num = machine->num_vcpus;
 	const unsigned low = num < GICR_MAX_FRAMES ? num : GICR_MAX_FRAMES;
 	const uint64_t high_size = (uint64_t)(num - low) * VGIC_REDIST_FRAME_SIZE;
+	// clang-format off
 	const uint32_t reg[] = {
 		0, (uint32_t)GICD_BASE, 0, VGIC_DIST_FRAME_SIZE,
 		0, (uint32_t)GICR_BASE, 0, low * VGIC_REDIST_FRAME_SIZE,
 		(uint32_t)(GICR_HIGH_BASE >> 32), (uint32_t)GICR_HIGH_BASE, 0, (uint32_t)high_size,
 	};
+	// clang-format on
 
 	begin_node(w, "intc@%llx", GICD_BASE);
 	put_string(w, "compatible", "arm,gic-v3");
@@ -241,7 +243,8 @@ size_t device_tree_space(const struct machine *machine)
 	return BASE_SPACE + strlen(machine->options->append) + SPACE_PER_VCPU * (size_t)machine->num_vcpus;
 }
 
-int device_tree_build(const struct machine *machine, void *fdt, size_t space, uint64_t initrd_start, uint64_t initrd_end)
+int device_tree_build(const struct machine *machine, void *fdt, size_t space, uint64_t initrd_start,
+		      uint64_t initrd_end)
 {
 	struct writer w = { .fdt = fdt };
 

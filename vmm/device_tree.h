@@ -15,6 +15,7 @@ size_t device_tree_space(const struct machine *machine);
  * Write the device tree into @space bytes at @fdt. The initial RAM disk is there if @initrd_end is not 0. Returns 0, or
  * prints a line, -ENOSPC.
  */
-int device_tree_build(const struct machine *machine, void *fdt, size_t space, uint64_t initrd_start, uint64_t initrd_end);
+int device_tree_build(const struct machine *machine, void *fdt, size_t space, uint64_t initrd_start,
+		      uint64_t initrd_end);
 
 #endif /* VMM_DEVICE_TREE_H */

@@ -34,9 +34,10 @@ static void on_guest_error(void *opaque, const struct vgic_guest_error *error)
 {
 	struct machine *machine = opaque;
 
-	trace_event(machine->trace, machine, machine->running, "guest error: %s: %s, 0x%llx value 0x%llx, %llu unreported",
-		    vgic_guest_error_name(error->kind), error->what, (unsigned long long)error->address,
-		    (unsigned long long)error->value, (unsigned long long)error->unreported);
+	trace_event(machine->trace, machine, machine->running,
+		    "guest error: %s: %s, 0x%llx value 0x%llx, %llu unreported", vgic_guest_error_name(error->kind),
+		    error->what, (unsigned long long)error->address, (unsigned long long)error->value,
+		    (unsigned long long)error->unreported);
 }
 
 /* ---- Creation --------------------------------------------------------------------- */
@@ -150,7 +151,8 @@ int gic_map(struct vcpu *vcpu)
 	ret = cpu_map_mmio(vcpu->cpu, GICD_BASE, VGIC_DIST_FRAME_SIZE, dist_read, dist_write, vcpu);
 	if (ret)
 		return ret;
-	ret = cpu_map_mmio(vcpu->cpu, GICR_BASE, first * VGIC_REDIST_FRAME_SIZE, redist_low_read, redist_low_write, vcpu);
+	ret = cpu_map_mmio(vcpu->cpu, GICR_BASE, first * VGIC_REDIST_FRAME_SIZE, redist_low_read, redist_low_write,
+			   vcpu);
 	if (ret || num == first)
 		return ret;
 	return cpu_map_mmio(vcpu->cpu, GICR_HIGH_BASE, (num - first) * VGIC_REDIST_FRAME_SIZE, redist_high_read,

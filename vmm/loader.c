@@ -159,9 +159,10 @@ static int place(const struct machine *machine, const char *path, const struct b
 		 uint64_t needs)
 {
 	if (!machine_is_ram(machine, address, needs)) {
-		message("%s: %llu bytes at 0x%llx do not fit into memory, 0x%llx to 0x%llx; try --memory with more", path,
+		message("%s: %llu bytes at 0x%llx do not fit into memory, 0x%llx to 0x%llx%s", path,
 			(unsigned long long)needs, (unsigned long long)address, (unsigned long long)RAM_BASE,
-			(unsigned long long)(RAM_BASE + machine->ram_size - 1));
+			(unsigned long long)(RAM_BASE + machine->ram_size - 1),
+			address >= RAM_BASE ? "; try --memory with more" : "");
 		return -ENOSPC;
 	}
 	memcpy(machine_ram(machine, address), blob->data, blob->size);
@@ -266,7 +267,8 @@ static int load_initrd(const struct machine *machine, uint64_t *top, uint64_t bo
 		return ret;
 	ret = take_below(top, blob.size, PAGE, bottom);
 	if (ret) {
-		message("%s: %zu bytes do not fit into memory beside the kernel; try --memory with more", path, blob.size);
+		message("%s: %zu bytes do not fit into memory beside the kernel; try --memory with more", path,
+			blob.size);
 	} else {
 		memcpy(machine_ram(machine, *top), blob.data, blob.size);
 		*end = *top + blob.size;

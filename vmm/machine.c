@@ -26,14 +26,19 @@
 #include "trace.h"
 #include "util.h"
 
-/* One instruction is 8 ns of virtual time: 125 MIPS, about what the translator makes of a present-day host. */
-#define NS_PER_INSTRUCTION 8u
+/*
+ * One instruction takes 8 ns of virtual time: 125 MIPS, about what the translator makes of a present-day host. vCPUs that
+ * run beside each other share the time, or a guest with many would do nothing but serve its timers.
+ */
+#define PS_PER_INSTRUCTION 8000u
+#define PS_PER_NS          1000u
 #define SLICE_INSTRUCTIONS 100000u
+#define LONG_TIME_NS       1000000000u /* longer than any slice */
 
-#define POLL_ROUNDS      16u /* the console is looked at after so many rounds of all vCPUs */
-#define MAX_IDLE_MS      1000
-#define NS_PER_MS        1000000u
-#define VCPUS_PER_AFF1   16u /* as many as one SGI target list names */
+#define POLL_ROUNDS    16u /* the console is looked at after so many rounds of all vCPUs */
+#define MAX_IDLE_MS    1000
+#define NS_PER_MS      1000000u
+#define VCPUS_PER_AFF1 16u /* as many as one SGI target list names */
 
 _Static_assert(CPU_LINE_IRQ == VGIC_LINE_IRQ && CPU_LINE_FIQ == VGIC_LINE_FIQ,
 	       "the CPU layer and the controller number the lines alike");
@@ -42,16 +47,28 @@ _Static_assert(CPU_LINE_IRQ == VGIC_LINE_IRQ && CPU_LINE_FIQ == VGIC_LINE_FIQ,
 
 uint64_t machine_now(const struct machine *machine)
 {
+	uint64_t ps = machine->time_ps;
+
 	if (!machine->virtual_time)
-		return monotonic_ns() - machine->time;
-	if (!machine->running)
-		return machine->time;
-	return machine->time + (cpu_instructions(machine->running->cpu) - machine->run_start) * NS_PER_INSTRUCTION;
+		return monotonic_ns() - machine->real_start;
+	if (machine->running)
+		ps += (cpu_instructions(machine->running->cpu) - machine->run_start) * machine->ps_per_instruction;
+	return ps / PS_PER_NS;
 }
 
 static void restart_time(struct machine *machine)
 {
-	machine->time = machine->virtual_time ? 0 : monotonic_ns();
+	machine->real_start = monotonic_ns();
+	machine->time_ps = 0;
+}
+
+static void share_time(struct machine *machine)
+{
+	unsigned sharing = 0;
+
+	for (unsigned i = 0; i < machine->num_vcpus; i++)
+		sharing += machine->vcpus[i].power == VCPU_ON;
+	machine->ps_per_instruction = PS_PER_INSTRUCTION / (sharing ? sharing : 1);
 }
 
 /* When the first timer of any vCPU is due; UINT64_MAX: none is. */
@@ -72,14 +89,16 @@ static uint64_t next_deadline(const struct machine *machine)
 	return deadline;
 }
 
-/* Instructions until @deadline, at least one. In real time this is an estimate. */
+/* Instructions until @deadline, at least one; UINT64_MAX if it is far away. In real time this is an estimate. */
 static uint64_t instructions_until(const struct machine *machine, uint64_t deadline)
 {
 	const uint64_t now = machine_now(machine);
 
 	if (deadline <= now)
 		return 1;
-	return (deadline - now) / NS_PER_INSTRUCTION + 1;
+	if (deadline - now > LONG_TIME_NS)
+		return UINT64_MAX;
+	return (deadline - now) * PS_PER_NS / machine->ps_per_instruction + 1;
 }
 
 void machine_timer_changed(struct vcpu *vcpu)
@@ -150,9 +169,9 @@ static void complete_power_off(struct vcpu *vcpu)
 /* ---- What the CPUs ask for ------------------------------------------------------------------ */
 
 /* ID_AA64PFR0_EL1: EL0 and EL1, AArch64 only; floating point; the GIC's system registers. */
-#define PFR0_VALUE 0x01000011u
+#define PFR0_VALUE  0x01000011u
 /* ID_AA64DFR0_EL1: Armv8 debug, one breakpoint and watchpoint, no PMU. */
-#define DFR0_VALUE 0x6u
+#define DFR0_VALUE  0x6u
 /*
  * DCZID_EL0: DC ZVA is prohibited (DZP). The translator makes 64 slow stores of a byte each of it; guests that look here
  * clear memory with ordinary stores then, which is eight times as fast.
@@ -336,18 +355,19 @@ static void enter_wait(struct vcpu *vcpu)
 static enum cpu_exit run_in_guest(struct vcpu *vcpu)
 {
 	struct machine *machine = vcpu->machine;
-	const uint64_t until_timer = instructions_until(machine, next_deadline(machine));
+	uint64_t until_timer;
 	enum cpu_exit exit;
 	unsigned lines;
 
+	share_time(machine);
+	until_timer = instructions_until(machine, next_deadline(machine));
 	vcpu->kicked = false;
 	lines = vgic_enter_guest(vcpu->gic);
 	trace_lines(machine->trace, vcpu, lines);
 	machine->running = vcpu;
 	machine->run_start = cpu_instructions(vcpu->cpu);
 	exit = cpu_run(vcpu->cpu, until_timer < SLICE_INSTRUCTIONS ? until_timer : SLICE_INSTRUCTIONS, lines);
-	if (machine->virtual_time)
-		machine->time = machine_now(machine);
+	machine->time_ps += (cpu_instructions(vcpu->cpu) - machine->run_start) * machine->ps_per_instruction;
 	machine->running = NULL;
 	vgic_exit_guest(vcpu->gic);
 	return exit;
@@ -365,6 +385,7 @@ static bool run_vcpu(struct vcpu *vcpu)
 		return false;
 	exit = run_in_guest(vcpu);
 	if (exit == CPU_EXIT_FAULT) {
+		console_end_line(vcpu->machine->console);
 		message("%s", cpu_fault(vcpu->cpu));
 		machine_end(vcpu->machine, END_FAULT);
 	} else if (vcpu->power_off_asked) {
@@ -383,6 +404,8 @@ static void poll_console(struct machine *machine, int timeout_ms)
 		pl011_fill(&machine->uart);
 	if (machine->console->left)
 		machine_end(machine, END_LEFT);
+	if (machine->console->output_lost)
+		machine_end(machine, END_OUTPUT_LOST);
 }
 
 static bool any_vcpu_is_on(const struct machine *machine)
@@ -395,6 +418,7 @@ static bool any_vcpu_is_on(const struct machine *machine)
 
 static void end_without_hope(struct machine *machine, const char *what)
 {
+	console_end_line(machine->console);
 	message("%s: the guest cannot go on", what);
 	machine_print_state(machine);
 	machine_end(machine, END_FAULT);
@@ -408,8 +432,8 @@ static void idle_in_virtual_time(struct machine *machine, uint64_t deadline)
 	for (unsigned i = 0; i < machine->num_vcpus; i++)
 		if (machine->vcpus[i].kicked)
 			return;
-	if (deadline != UINT64_MAX)
-		machine->time = deadline > machine->time ? deadline : machine->time;
+	if (deadline <= UINT64_MAX / PS_PER_NS)
+		machine->time_ps = deadline > machine_now(machine) ? deadline * PS_PER_NS : machine->time_ps;
 	else if (may_type)
 		poll_console(machine, MAX_IDLE_MS);
 	else if (machine->end == END_NONE && !console_is_live(machine->console))
@@ -583,8 +607,7 @@ void machine_print_state(struct machine *machine)
 
 /* ---- Creation --------------------------------------------------------------------------------------------------- */
 
-int machine_create(struct machine *machine, const struct options *options, struct console *console,
-		   struct trace *trace)
+int machine_create(struct machine *machine, const struct options *options, struct console *console, struct trace *trace)
 {
 	int ret;
 

@@ -59,6 +59,7 @@ enum machine_end_reason {
 	END_LEFT,      /* Ctrl-A x */
 	END_SIGNAL,
 	END_TIMEOUT,
+	END_OUTPUT_LOST,
 	END_FAULT, /* a message has been printed */
 };
 
@@ -73,13 +74,15 @@ struct machine {
 	struct vcpu *running; /* NULL between runs */
 
 	/*
-	 * Time in nanoseconds since the start. Virtual: a fixed amount for each instruction of any vCPU, and jumps over idle
-	 * time; @time is that up to the start of the present run, when the running vCPU had executed @run_start instructions.
-	 * Real: the clock, less @time.
+	 * Virtual time: each instruction of any vCPU takes some of it, and it jumps over what nobody uses. @time_ps is that
+	 * up to the start of the present run, when the running vCPU had executed @run_start instructions. In picoseconds, so
+	 * that an instruction's time can be divided; they last for half a year.
 	 */
 	bool virtual_time;
-	uint64_t time;
+	uint64_t time_ps;
 	uint64_t run_start;
+	unsigned ps_per_instruction;
+	uint64_t real_start; /* real time counts from here */
 
 	uint64_t wall_start;
 

@@ -54,6 +54,7 @@ static int report_end(struct machine *machine, enum machine_end_reason reason)
 	case END_RESET:
 		message("the guest has reset the machine (--no-reboot)");
 		return EXIT_GUEST_RESET;
+	case END_OUTPUT_LOST: /* run() says so */
 	case END_FAULT:
 		return EXIT_FAULT;
 	case END_SIGNAL:
@@ -84,8 +85,8 @@ static int run(const struct options *options)
 	machine_destroy(&machine);
 out:
 	trace_close(trace);
-	if (ferror(stdout)) {
-		message("the guest's output could not be written");
+	if (fflush(stdout) || ferror(stdout)) {
+		message("the guest's output cannot be written");
 		status = EXIT_FAULT;
 	}
 	return status;

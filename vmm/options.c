@@ -214,7 +214,8 @@ static int parse_machine_option(struct options *o, struct given *given, int code
 		return GO_ON;
 	case OPT_MEMORY:
 		if (!parse_memory(optarg, &o->memory) || o->memory < MIN_MEMORY || o->memory > RAM_MAX_SIZE)
-			return complain("--memory needs a size in MiB, from 4 to 261120, or with M or G behind it", optarg);
+			return complain("--memory needs a size in MiB, from 4 to 261120, or with M or G behind it",
+					optarg);
 		return GO_ON;
 	case OPT_LOAD_ADDRESS:
 		if (!parse_whole_number(optarg, &o->load_address))

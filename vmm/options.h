@@ -21,7 +21,7 @@ struct options {
 	uint64_t load_address;
 	bool virtual_time;
 	bool no_reboot;
-	uint64_t timeout_ns;        /* 0: none */
+	uint64_t timeout_ns;         /* 0: none */
 	uint32_t vcpu_ids[MAX_CPUS]; /* one for each CPU */
 };
 

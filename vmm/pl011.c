@@ -35,9 +35,9 @@ enum {
 #define CR_TXE    0x100u
 #define CR_RXE    0x200u
 
-#define INT_RX 0x010u
-#define INT_TX 0x020u
-#define INT_RT 0x040u
+#define INT_RX  0x010u
+#define INT_TX  0x020u
+#define INT_RT  0x040u
 #define INT_ALL 0x7ffu
 
 #define IFLS_RESET 0x12u
@@ -108,7 +108,12 @@ static uint32_t read_data(struct pl011 *uart)
 		uart->rx_first = (uart->rx_first + 1) % PL011_FIFO_SIZE;
 		uart->rx_count--;
 		update_receive(uart);
-		pl011_fill(uart);
+		/*
+		 * A driver that listens by interrupt gets the next character at once. Otherwise it comes with time, as on a
+		 * line: drivers empty the FIFO before they begin to listen, and must come to an end.
+		 */
+		if (uart->imsc & (INT_RX | INT_RT))
+			pl011_fill(uart);
 	}
 	return c;
 }

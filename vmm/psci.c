@@ -8,17 +8,17 @@
 #include "machine.h"
 
 /* Function identifiers; those of the 64-bit calling convention have bit 30 set. */
-#define PSCI_VERSION             0x84000000u
-#define PSCI_CPU_OFF             0x84000002u
-#define PSCI_CPU_ON              0x84000003u
-#define PSCI_CPU_ON_64           0xc4000003u
-#define PSCI_AFFINITY_INFO       0x84000004u
-#define PSCI_AFFINITY_INFO_64    0xc4000004u
-#define PSCI_MIGRATE_INFO_TYPE   0x84000006u
-#define PSCI_SYSTEM_OFF          0x84000008u
-#define PSCI_SYSTEM_RESET        0x84000009u
-#define PSCI_FEATURES            0x8400000au
-#define SMCCC_VERSION            0x80000000u
+#define PSCI_VERSION           0x84000000u
+#define PSCI_CPU_OFF           0x84000002u
+#define PSCI_CPU_ON            0x84000003u
+#define PSCI_CPU_ON_64         0xc4000003u
+#define PSCI_AFFINITY_INFO     0x84000004u
+#define PSCI_AFFINITY_INFO_64  0xc4000004u
+#define PSCI_MIGRATE_INFO_TYPE 0x84000006u
+#define PSCI_SYSTEM_OFF        0x84000008u
+#define PSCI_SYSTEM_RESET      0x84000009u
+#define PSCI_FEATURES          0x8400000au
+#define SMCCC_VERSION          0x80000000u
 
 #define PSCI_VERSION_1_0  0x10000
 #define SMCCC_VERSION_1_1 0x10001

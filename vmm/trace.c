@@ -18,83 +18,61 @@ struct trace {
 	bool close;
 };
 
-/* Registers at @offset, @count of @bytes each, called @name, with a number behind if there are several. */
+/* Registers at @offset, @count of @bytes each, called @name, with a number behind, from @first, if there are several. */
 struct register_name {
 	uint32_t offset;
 	uint32_t count;
 	uint32_t bytes;
 	const char *name;
+	uint32_t first;
 };
 
 static const struct register_name dist_names[] = {
-	{ 0x0000, 1, 4, "GICD_CTLR" },
-	{ 0x0004, 1, 4, "GICD_TYPER" },
-	{ 0x0008, 1, 4, "GICD_IIDR" },
-	{ 0x000c, 1, 4, "GICD_TYPER2" },
-	{ 0x0010, 1, 4, "GICD_STATUSR" },
-	{ 0x0040, 1, 4, "GICD_SETSPI_NSR" },
-	{ 0x0048, 1, 4, "GICD_CLRSPI_NSR" },
-	{ 0x0050, 1, 4, "GICD_SETSPI_SR" },
-	{ 0x0058, 1, 4, "GICD_CLRSPI_SR" },
-	{ 0x0080, 32, 4, "GICD_IGROUPR" },
-	{ 0x0100, 32, 4, "GICD_ISENABLER" },
-	{ 0x0180, 32, 4, "GICD_ICENABLER" },
-	{ 0x0200, 32, 4, "GICD_ISPENDR" },
-	{ 0x0280, 32, 4, "GICD_ICPENDR" },
-	{ 0x0300, 32, 4, "GICD_ISACTIVER" },
-	{ 0x0380, 32, 4, "GICD_ICACTIVER" },
-	{ 0x0400, 255, 4, "GICD_IPRIORITYR" },
-	{ 0x0800, 255, 4, "GICD_ITARGETSR" },
-	{ 0x0c00, 64, 4, "GICD_ICFGR" },
-	{ 0x0d00, 32, 4, "GICD_IGRPMODR" },
-	{ 0x0e00, 64, 4, "GICD_NSACR" },
-	{ 0x0f00, 1, 4, "GICD_SGIR" },
-	{ 0x0f10, 4, 4, "GICD_CPENDSGIR" },
-	{ 0x0f20, 4, 4, "GICD_SPENDSGIR" },
-	{ 0x6000, 1020, 8, "GICD_IROUTER" },
-	{ 0xffd0, 12, 4, "GICD_ID" },
+	{ 0x0000, 1, 4, "GICD_CTLR", 0 },         { 0x0004, 1, 4, "GICD_TYPER", 0 },
+	{ 0x0008, 1, 4, "GICD_IIDR", 0 },         { 0x000c, 1, 4, "GICD_TYPER2", 0 },
+	{ 0x0010, 1, 4, "GICD_STATUSR", 0 },      { 0x0040, 1, 4, "GICD_SETSPI_NSR", 0 },
+	{ 0x0048, 1, 4, "GICD_CLRSPI_NSR", 0 },   { 0x0050, 1, 4, "GICD_SETSPI_SR", 0 },
+	{ 0x0058, 1, 4, "GICD_CLRSPI_SR", 0 },    { 0x0080, 32, 4, "GICD_IGROUPR", 0 },
+	{ 0x0100, 32, 4, "GICD_ISENABLER", 0 },   { 0x0180, 32, 4, "GICD_ICENABLER", 0 },
+	{ 0x0200, 32, 4, "GICD_ISPENDR", 0 },     { 0x0280, 32, 4, "GICD_ICPENDR", 0 },
+	{ 0x0300, 32, 4, "GICD_ISACTIVER", 0 },   { 0x0380, 32, 4, "GICD_ICACTIVER", 0 },
+	{ 0x0400, 255, 4, "GICD_IPRIORITYR", 0 }, { 0x0800, 255, 4, "GICD_ITARGETSR", 0 },
+	{ 0x0c00, 64, 4, "GICD_ICFGR", 0 },       { 0x0d00, 32, 4, "GICD_IGRPMODR", 0 },
+	{ 0x0e00, 64, 4, "GICD_NSACR", 0 },       { 0x0f00, 1, 4, "GICD_SGIR", 0 },
+	{ 0x0f10, 4, 4, "GICD_CPENDSGIR", 0 },    { 0x0f20, 4, 4, "GICD_SPENDSGIR", 0 },
+	{ 0x6000, 1020, 8, "GICD_IROUTER", 0 },   { 0xffd0, 4, 4, "GICD_PIDR", 4 },
+	{ 0xffe0, 4, 4, "GICD_PIDR", 0 },         { 0xfff0, 4, 4, "GICD_CIDR", 0 },
 };
 
 static const struct register_name redist_names[] = {
-	{ 0x00000, 1, 4, "GICR_CTLR" },
-	{ 0x00004, 1, 4, "GICR_IIDR" },
-	{ 0x00008, 1, 8, "GICR_TYPER" },
-	{ 0x00010, 1, 4, "GICR_STATUSR" },
-	{ 0x00014, 1, 4, "GICR_WAKER" },
-	{ 0x00040, 1, 8, "GICR_SETLPIR" },
-	{ 0x00048, 1, 8, "GICR_CLRLPIR" },
-	{ 0x00070, 1, 8, "GICR_PROPBASER" },
-	{ 0x00078, 1, 8, "GICR_PENDBASER" },
-	{ 0x000a0, 1, 8, "GICR_INVLPIR" },
-	{ 0x000b0, 1, 8, "GICR_INVALLR" },
-	{ 0x000c0, 1, 4, "GICR_SYNCR" },
-	{ 0x0ffd0, 12, 4, "GICR_ID" },
-	{ 0x10080, 1, 4, "GICR_IGROUPR0" },
-	{ 0x10100, 1, 4, "GICR_ISENABLER0" },
-	{ 0x10180, 1, 4, "GICR_ICENABLER0" },
-	{ 0x10200, 1, 4, "GICR_ISPENDR0" },
-	{ 0x10280, 1, 4, "GICR_ICPENDR0" },
-	{ 0x10300, 1, 4, "GICR_ISACTIVER0" },
-	{ 0x10380, 1, 4, "GICR_ICACTIVER0" },
-	{ 0x10400, 8, 4, "GICR_IPRIORITYR" },
-	{ 0x10c00, 2, 4, "GICR_ICFGR" },
-	{ 0x10d00, 1, 4, "GICR_IGRPMODR0" },
-	{ 0x10e00, 1, 4, "GICR_NSACR" },
+	{ 0x00000, 1, 4, "GICR_CTLR", 0 },       { 0x00004, 1, 4, "GICR_IIDR", 0 },
+	{ 0x00008, 1, 8, "GICR_TYPER", 0 },      { 0x00010, 1, 4, "GICR_STATUSR", 0 },
+	{ 0x00014, 1, 4, "GICR_WAKER", 0 },      { 0x00040, 1, 8, "GICR_SETLPIR", 0 },
+	{ 0x00048, 1, 8, "GICR_CLRLPIR", 0 },    { 0x00070, 1, 8, "GICR_PROPBASER", 0 },
+	{ 0x00078, 1, 8, "GICR_PENDBASER", 0 },  { 0x000a0, 1, 8, "GICR_INVLPIR", 0 },
+	{ 0x000b0, 1, 8, "GICR_INVALLR", 0 },    { 0x000c0, 1, 4, "GICR_SYNCR", 0 },
+	{ 0x0ffd0, 4, 4, "GICR_PIDR", 4 },       { 0x0ffe0, 4, 4, "GICR_PIDR", 0 },
+	{ 0x0fff0, 4, 4, "GICR_CIDR", 0 },       { 0x10080, 1, 4, "GICR_IGROUPR0", 0 },
+	{ 0x10100, 1, 4, "GICR_ISENABLER0", 0 }, { 0x10180, 1, 4, "GICR_ICENABLER0", 0 },
+	{ 0x10200, 1, 4, "GICR_ISPENDR0", 0 },   { 0x10280, 1, 4, "GICR_ICPENDR0", 0 },
+	{ 0x10300, 1, 4, "GICR_ISACTIVER0", 0 }, { 0x10380, 1, 4, "GICR_ICACTIVER0", 0 },
+	{ 0x10400, 8, 4, "GICR_IPRIORITYR", 0 }, { 0x10c00, 2, 4, "GICR_ICFGR", 0 },
+	{ 0x10d00, 1, 4, "GICR_IGRPMODR0", 0 },  { 0x10e00, 1, 4, "GICR_NSACR", 0 },
 };
 
 static const struct {
 	uint32_t reg;
 	const char *name;
 } icc_names[] = {
-	{ VGIC_ICC_PMR_EL1, "ICC_PMR_EL1" },       { VGIC_ICC_IAR0_EL1, "ICC_IAR0_EL1" },
-	{ VGIC_ICC_EOIR0_EL1, "ICC_EOIR0_EL1" },   { VGIC_ICC_HPPIR0_EL1, "ICC_HPPIR0_EL1" },
-	{ VGIC_ICC_BPR0_EL1, "ICC_BPR0_EL1" },     { VGIC_ICC_AP0R0_EL1, "ICC_AP0R0_EL1" },
-	{ VGIC_ICC_AP1R0_EL1, "ICC_AP1R0_EL1" },   { VGIC_ICC_DIR_EL1, "ICC_DIR_EL1" },
-	{ VGIC_ICC_RPR_EL1, "ICC_RPR_EL1" },       { VGIC_ICC_SGI1R_EL1, "ICC_SGI1R_EL1" },
-	{ VGIC_ICC_ASGI1R_EL1, "ICC_ASGI1R_EL1" }, { VGIC_ICC_SGI0R_EL1, "ICC_SGI0R_EL1" },
-	{ VGIC_ICC_IAR1_EL1, "ICC_IAR1_EL1" },     { VGIC_ICC_EOIR1_EL1, "ICC_EOIR1_EL1" },
-	{ VGIC_ICC_HPPIR1_EL1, "ICC_HPPIR1_EL1" }, { VGIC_ICC_BPR1_EL1, "ICC_BPR1_EL1" },
-	{ VGIC_ICC_CTLR_EL1, "ICC_CTLR_EL1" },     { VGIC_ICC_SRE_EL1, "ICC_SRE_EL1" },
+	{ VGIC_ICC_PMR_EL1, "ICC_PMR_EL1" },         { VGIC_ICC_IAR0_EL1, "ICC_IAR0_EL1" },
+	{ VGIC_ICC_EOIR0_EL1, "ICC_EOIR0_EL1" },     { VGIC_ICC_HPPIR0_EL1, "ICC_HPPIR0_EL1" },
+	{ VGIC_ICC_BPR0_EL1, "ICC_BPR0_EL1" },       { VGIC_ICC_AP0R0_EL1, "ICC_AP0R0_EL1" },
+	{ VGIC_ICC_AP1R0_EL1, "ICC_AP1R0_EL1" },     { VGIC_ICC_DIR_EL1, "ICC_DIR_EL1" },
+	{ VGIC_ICC_RPR_EL1, "ICC_RPR_EL1" },         { VGIC_ICC_SGI1R_EL1, "ICC_SGI1R_EL1" },
+	{ VGIC_ICC_ASGI1R_EL1, "ICC_ASGI1R_EL1" },   { VGIC_ICC_SGI0R_EL1, "ICC_SGI0R_EL1" },
+	{ VGIC_ICC_IAR1_EL1, "ICC_IAR1_EL1" },       { VGIC_ICC_EOIR1_EL1, "ICC_EOIR1_EL1" },
+	{ VGIC_ICC_HPPIR1_EL1, "ICC_HPPIR1_EL1" },   { VGIC_ICC_BPR1_EL1, "ICC_BPR1_EL1" },
+	{ VGIC_ICC_CTLR_EL1, "ICC_CTLR_EL1" },       { VGIC_ICC_SRE_EL1, "ICC_SRE_EL1" },
 	{ VGIC_ICC_IGRPEN0_EL1, "ICC_IGRPEN0_EL1" }, { VGIC_ICC_IGRPEN1_EL1, "ICC_IGRPEN1_EL1" },
 };
 
@@ -112,9 +90,9 @@ static void find_name(const struct register_name *names, size_t num_names, uint3
 
 		if (offset < n->offset || offset >= end)
 			continue;
-		used = n->count > 1 ?
-			       snprintf(name, NAME_SIZE, "%s%" PRIu32, n->name, (offset - n->offset) / n->bytes) :
-			       snprintf(name, NAME_SIZE, "%s", n->name);
+		used = n->count > 1 ? snprintf(name, NAME_SIZE, "%s%" PRIu32, n->name,
+					       n->first + (offset - n->offset) / n->bytes) :
+				      snprintf(name, NAME_SIZE, "%s", n->name);
 		within = (offset - n->offset) % n->bytes;
 		if (within && used > 0 && used < NAME_SIZE)
 			snprintf(name + used, NAME_SIZE - (size_t)used, "+%" PRIu32, within);

@@ -151,11 +151,11 @@ struct vgic_redist_region {
  */
 struct vgic_its_config {
 	bool has_base;
-	uint64_t base;              /* guest-physical, a multiple of 64 KiB; for vgic_mmio_* and vgic_signal_msi() */
-	uint32_t device_id_bits;    /* 1 to 32; 0: 16 */
-	uint32_t event_id_bits;     /* 1 to 16; 0: 16 */
-	uint32_t max_devices;       /* devices mapped at one time, up to 2^20; 0: 1024. Up to 40 bytes each */
-	uint32_t max_translations;  /* events mapped at one time, up to 2^22; 0: 65536. Up to 56 bytes each */
+	uint64_t base;             /* guest-physical, a multiple of 64 KiB; for vgic_mmio_* and vgic_signal_msi() */
+	uint32_t device_id_bits;   /* 1 to 32; 0: 16 */
+	uint32_t event_id_bits;    /* 1 to 16; 0: 16 */
+	uint32_t max_devices;      /* devices mapped at one time, up to 2^20; 0: 1024. Up to 40 bytes each */
+	uint32_t max_translations; /* events mapped at one time, up to 2^22; 0: 65536. Up to 56 bytes each */
 };
 
 /* Lines of a vCPU, ORed: what vgic_poll_lines() and others return. Never both at once. */
@@ -173,8 +173,8 @@ enum vgic_guest_error_kind {
 	VGIC_GUEST_DIR_UNEXPECTED,    /* ICC_DIR with EOImode=0, or of an INTID that is not active */
 	VGIC_GUEST_SGI_NO_TARGET,     /* an SGI that named a PE that does not exist */
 	VGIC_GUEST_ROUTE_NO_TARGET,   /* GICD_IROUTER names a PE that does not exist */
-	VGIC_GUEST_ITS_COMMAND, /* an ITS command was wrong and skipped: see enum vgic_its_error */
-	VGIC_GUEST_MEMORY, /* a table or queue in guest memory could not be accessed */
+	VGIC_GUEST_ITS_COMMAND,       /* an ITS command was wrong and skipped: see enum vgic_its_error */
+	VGIC_GUEST_MEMORY,            /* a table or queue in guest memory could not be accessed */
 	VGIC_NUM_GUEST_ERRORS,
 };
 
@@ -260,8 +260,8 @@ struct vgic_config {
 	 * regions must hold all of them; no two frames may overlap.
 	 */
 	bool has_dist_base;
-	uint64_t dist_base; /* a multiple of 64 KiB */
-	uint32_t num_redist_regions; /* at most num_vcpus */
+	uint64_t dist_base;          /* a multiple of 64 KiB */
+	uint32_t num_redist_regions; /* at most VGIC_MAX_VCPUS; the last ones may stay empty */
 	const struct vgic_redist_region *redist_regions;
 
 	/* Each needs VGIC_FEATURE_LPIS and ops.guest_read and guest_write. 0 to VGIC_MAX_ITSES. */
@@ -395,7 +395,7 @@ unsigned vgic_poll_lines(struct vgic_vcpu *vcpu);
  * banked by the accessing PE.
  *
  * Errors of all of them:
- *   -EINVAL   a width that is not 1, 2, 4 or 8
+ *   -EINVAL   a width that is not 1, 2, 4 or 8 (an address outside of every frame is told first)
  *   -ENXIO    the address belongs to no frame, or offset + width goes past the frame's end
  */
 
@@ -609,12 +609,12 @@ enum vgic_its_error {
 	VGIC_ITS_DISCARD_ID_OOR,
 	VGIC_ITS_DISCARD_UNMAPPED_INTERRUPT,
 	/* Not the architecture's: */
-	VGIC_ITS_UNKNOWN_COMMAND,      /* no command has this number */
-	VGIC_ITS_VIRTUAL_COMMAND,      /* a GICv4 command */
-	VGIC_ITS_TOO_MANY_DEVICES,     /* vgic_its_config.max_devices are mapped */
-	VGIC_ITS_TOO_MANY_TRANSLATIONS,/* vgic_its_config.max_translations are mapped */
-	VGIC_ITS_ITT_NOT_IN_MEMORY,    /* the ITT of a MAPD is not in guest memory */
-	VGIC_ITS_QUEUE_NOT_IN_MEMORY,  /* the command could not be read */
+	VGIC_ITS_UNKNOWN_COMMAND,       /* no command has this number */
+	VGIC_ITS_VIRTUAL_COMMAND,       /* a GICv4 command */
+	VGIC_ITS_TOO_MANY_DEVICES,      /* vgic_its_config.max_devices are mapped */
+	VGIC_ITS_TOO_MANY_TRANSLATIONS, /* vgic_its_config.max_translations are mapped */
+	VGIC_ITS_ITT_NOT_IN_MEMORY,     /* the ITT of a MAPD is not in guest memory */
+	VGIC_ITS_QUEUE_NOT_IN_MEMORY,   /* the command could not be read */
 	VGIC_NUM_ITS_ERRORS,
 };
 
@@ -623,14 +623,14 @@ const char *vgic_its_error_name(enum vgic_its_error error);
 uint32_t vgic_its_error_code(enum vgic_its_error error);
 
 struct vgic_its_stats {
-	size_t size; /* sizeof(struct vgic_its_stats), set by the caller */
-	uint64_t commands;                     /* executed, wrong ones included */
+	size_t size;       /* sizeof(struct vgic_its_stats), set by the caller */
+	uint64_t commands; /* executed, wrong ones included */
 	uint64_t errors[VGIC_NUM_ITS_ERRORS];
-	uint64_t dropped_its_off;              /* MSIs by the reason why the guest did not get them */
+	uint64_t dropped_its_off; /* MSIs by the reason why the guest did not get them */
 	uint64_t dropped_unmapped_event;
 	uint64_t dropped_unmapped_collection;
 	uint64_t dropped_lpis_disabled;
-	uint32_t num_devices;                  /* mapped now */
+	uint32_t num_devices; /* mapped now */
 	uint32_t num_translations;
 };
 

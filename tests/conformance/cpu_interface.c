@@ -94,8 +94,8 @@ static void equal_priority_favours_group0(void **state)
 }
 
 /*
- * Running at 0x40. Group 1 pending at 0x48: with BPR1=6 its group priority is 0x40, it cannot preempt. Group 0 pending at
- * 0x50: with BPR0=7 its group priority is 0, it could, but it is the lower of the two, and nothing is signalled.
+ * Running at 0x40. Group 1 pending at 0x48: with BPR1=6 its group priority is 0x40, it cannot preempt. Group 0 pending
+ * at 0x50: with BPR0=7 its group priority is 0, it could, but it is the lower of the two, and nothing is signalled.
  */
 static void hppi_without_priority_hides_the_other_group(void **state)
 {
@@ -182,6 +182,31 @@ static void priority_mask_is_strict(void **state)
 	assert_int_equal(lines_of(m, 0), 0);
 	icc_write(m, 0, VGIC_ICC_PMR_EL1, 0xffffff50);
 	assert_int_equal(icc_read(m, 0, VGIC_ICC_PMR_EL1), 0x50);
+	machine_stop(m);
+}
+
+/* PRIbits, PMR, IPRIORITYR and the active priorities all have the same five bits. */
+static void number_of_priority_bits_agrees(void **state)
+{
+	struct machine *m = machine_open(1);
+	const unsigned bits = (icc_read(m, 0, VGIC_ICC_CTLR_EL1) >> ICC_CTLR_PRIBITS_SHIFT & 7) + 1;
+	const unsigned mask = 0xffu << (8 - bits) & 0xff;
+
+	(void)state;
+	assert_int_equal(bits, 5);
+	icc_write(m, 0, VGIC_ICC_PMR_EL1, 0xff);
+	assert_int_equal(icc_read(m, 0, VGIC_ICC_PMR_EL1), mask);
+	irq_set_priority(m, 0, 40, 0xff);
+	irq_set_priority(m, 0, 27, 0xff);
+	assert_int_equal(dist_read_width(m, GICD_IPRIORITYR + 40, 1), mask);
+	assert_int_equal(redist_read_width(m, 0, GICR_IPRIORITYR + 27, 1), mask);
+	for (unsigned priority = 0; priority < mask; priority += 1u << (8 - bits)) {
+		raise(m, 40, 1, (uint8_t)priority);
+		assert_int_equal(ack1(m, 0), 40);
+		assert_int_equal(icc_read(m, 0, VGIC_ICC_RPR_EL1), priority);
+		assert_int_equal(icc_read(m, 0, VGIC_ICC_AP1R0_EL1), 1u << (priority >> (8 - bits)));
+		eoi1(m, 0, 40);
+	}
 	machine_stop(m);
 }
 
@@ -588,6 +613,11 @@ static void active_priorities_can_be_written(void **state)
 	assert_int_equal(lines_of(m, 0), 0);
 	icc_write(m, 0, VGIC_ICC_AP0R0_EL1, 2);
 	assert_int_equal(icc_read(m, 0, VGIC_ICC_RPR_EL1), 8);
+	/* The lowest active priority is not the idle one. */
+	icc_write(m, 0, VGIC_ICC_AP0R0_EL1, 0);
+	icc_write(m, 0, VGIC_ICC_AP1R0_EL1, 1u << 31);
+	assert_int_equal(icc_read(m, 0, VGIC_ICC_RPR_EL1), 0xf8);
+	assert_int_equal(lines_of(m, 0), VGIC_LINE_IRQ);
 	icc_write(m, 0, VGIC_ICC_AP0R0_EL1, 0);
 	icc_write(m, 0, VGIC_ICC_AP1R0_EL1, 0);
 	assert_int_equal(lines_of(m, 0), VGIC_LINE_IRQ);
@@ -743,6 +773,7 @@ int main(void)
 		cmocka_unit_test(hppir_sees_past_mask_and_running_priority),
 		cmocka_unit_test(disabled_group_is_not_the_hppi),
 		cmocka_unit_test(priority_mask_is_strict),
+		cmocka_unit_test(number_of_priority_bits_agrees),
 		cmocka_unit_test(lowest_priority_is_never_signalled),
 		cmocka_unit_test(equal_priority_does_not_preempt),
 		cmocka_unit_test(preemption_nests_and_unwinds),

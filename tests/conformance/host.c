@@ -232,6 +232,68 @@ static void each_way_to_become_deliverable_kicks_a_waiting_vcpu(void **state)
 	machine_stop(m);
 }
 
+/* Ways in which an interrupt that hides another one gets out of its way. */
+static void clear_pending(struct machine *m)
+{
+	irq_write_bit(m, 0, GICD_ICPENDR, 41);
+}
+
+static void disable(struct machine *m)
+{
+	irq_write_bit(m, 0, GICD_ICENABLER, 41);
+}
+
+static void make_active(struct machine *m)
+{
+	irq_write_bit(m, 0, GICD_ISACTIVER, 41);
+}
+
+static void lower_priority(struct machine *m)
+{
+	irq_set_priority(m, 0, 41, 0xa0);
+}
+
+static void route_away(struct machine *m)
+{
+	spi_route(m, 41, 0x55);
+}
+
+static void disable_group1(struct machine *m)
+{
+	dist_write(m, GICD_CTLR, GICD_CTLR_ENABLE_GRP0);
+}
+
+/*
+ * SPI 41 has the highest priority but cannot preempt, and so hides SPI 42 of the other group, which could: nothing is
+ * signalled, and the vCPU waits. When 41 goes away no new interrupt arrives, but the vCPU has to wake up.
+ */
+static void hidden_interrupt_kicks_when_it_comes_to_light(void **state)
+{
+	static void (*const ways[])(struct machine * m) = { clear_pending,  disable,    make_active,
+							    lower_priority, route_away, disable_group1 };
+
+	(void)state;
+	for (size_t way = 0; way < sizeof(ways) / sizeof(ways[0]); way++) {
+		struct machine *m = machine_at_rest(1);
+
+		irq_set_up(m, 0, 41, 1, 0x48);
+		irq_set_up(m, 0, 42, 0, 0x50);
+		icc_write(m, 0, VGIC_ICC_BPR1_EL1, 6);
+		icc_write(m, 0, VGIC_ICC_BPR0_EL1, 7);
+		icc_write(m, 0, VGIC_ICC_AP1R0_EL1, 1u << 8);
+		pulse(m, 41);
+		pulse(m, 42);
+		assert_int_equal(vgic_prepare_wait(vcpu_of(m, 0)), 0);
+		m->num_kicks = 0;
+		ways[way](m);
+		assert_int_equal(m->num_kicks, 1);
+		vgic_finish_wait(vcpu_of(m, 0));
+		assert_int_equal(lines_of(m, 0), VGIC_LINE_FIQ);
+		assert_int_equal(ack0(m, 0), 42);
+		machine_stop(m);
+	}
+}
+
 static void controller_works_without_any_callback(void **state)
 {
 	struct machine *m = machine_describe(VGIC_PROFILE_NATIVE, 2);
@@ -427,6 +489,44 @@ static void guest_error_is_described(void **state)
 	machine_stop(m);
 }
 
+static void expect_error(struct machine *m, enum vgic_guest_error_kind kind, uint64_t address, uint64_t value)
+{
+	assert_int_equal(m->last_error.kind, kind);
+	assert_int_equal(m->last_error.address, address);
+	assert_int_equal(m->last_error.value, value);
+	assert_non_null(m->last_error.what);
+	m->last_error.kind = VGIC_NUM_GUEST_ERRORS;
+}
+
+/* What the address is depends on the kind: offset in the frame, ICC encoding, or INTID. */
+static void guest_error_of_each_kind_says_where(void **state)
+{
+	struct machine *m = machine_open(1);
+	uint64_t value;
+
+	(void)state;
+	dist_write(m, 0x9000, 7);
+	expect_error(m, VGIC_GUEST_MMIO_RESERVED, 0x9000, 7);
+	redist_read_width(m, 0, GICR_IGROUPR0, 8);
+	expect_error(m, VGIC_GUEST_MMIO_WIDTH, GICR_IGROUPR0, 0);
+	dist_read(m, GICD_SETSPI_NSR);
+	expect_error(m, VGIC_GUEST_MMIO_WRITE_ONLY, GICD_SETSPI_NSR, 0);
+	vgic_icc_read(vcpu_of(m, 0), VGIC_ICC_DIR_EL1, &value);
+	expect_error(m, VGIC_GUEST_ICC_UNDEFINED, VGIC_ICC_DIR_EL1, 0);
+	eoi1(m, 0, 40);
+	assert_int_equal(m->last_error.address, 40);
+	assert_int_equal(m->last_error.kind, VGIC_GUEST_EOI_UNEXPECTED);
+	icc_write(m, 0, VGIC_ICC_DIR_EL1, 41);
+	assert_int_equal(m->last_error.address, 41);
+	assert_int_equal(m->last_error.kind, VGIC_GUEST_DIR_UNEXPECTED);
+	icc_write(m, 0, VGIC_ICC_SGI1R_EL1, 7u << ICC_SGIR_INTID_SHIFT | 8);
+	expect_error(m, VGIC_GUEST_SGI_NO_TARGET, 7, 7u << ICC_SGIR_INTID_SHIFT | 8);
+	spi_route(m, 45, 0x1234);
+	expect_error(m, VGIC_GUEST_ROUTE_NO_TARGET, 45, 0x1234);
+	assert_int_equal(m->num_error_reports, 8);
+	machine_stop(m);
+}
+
 /* A guest in a loop cannot flood the VMM's log; every error is counted all the same. */
 static void guest_error_reports_are_limited(void **state)
 {
@@ -468,6 +568,7 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_signalled_makes_no_kick),
 		cmocka_unit_test(signal_that_is_pending_already_makes_no_second_kick),
 		cmocka_unit_test(each_way_to_become_deliverable_kicks_a_waiting_vcpu),
+		cmocka_unit_test(hidden_interrupt_kicks_when_it_comes_to_light),
 		cmocka_unit_test(controller_works_without_any_callback),
 		cmocka_unit_test(all_calls_return_the_same_lines),
 		cmocka_unit_test(line_changes_are_told_by_the_vcpus_own_calls),
@@ -475,6 +576,7 @@ int main(void)
 		cmocka_unit_test(each_way_to_be_withdrawn_kicks_a_mirroring_host),
 		cmocka_unit_test(icc_accesses_tell_line_changes_at_once),
 		cmocka_unit_test(guest_error_is_described),
+		cmocka_unit_test(guest_error_of_each_kind_says_where),
 		cmocka_unit_test(guest_error_reports_are_limited),
 		cmocka_unit_test(counters_survive_reset),
 	};

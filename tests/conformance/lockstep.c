@@ -588,6 +588,7 @@ enum event {
 	EVENT_PREEMPTION,
 	EVENT_CROSS_GROUP,
 	EVENT_OUTRANKED,
+	EVENT_BLOCKED,
 	EVENT_DEACTIVATION,
 	EVENT_ONE_OF_N,
 	EVENT_RESELECTED,
@@ -601,6 +602,7 @@ static const char *const event_names[EVENT_FIRST_ERROR] = {
 	[EVENT_PREEMPTION] = "preemptions",
 	[EVENT_CROSS_GROUP] = "acknowledges of the wrong group",
 	[EVENT_OUTRANKED] = "acknowledges without the priority to preempt",
+	[EVENT_BLOCKED] = "interrupts hidden by one that cannot preempt",
 	[EVENT_DEACTIVATION] = "deactivations of level-sensitive interrupts",
 	[EVENT_ONE_OF_N] = "1-of-N interrupts seen at a vCPU",
 	[EVENT_RESELECTED] = "1-of-N interrupts seen to have moved",
@@ -615,6 +617,7 @@ static void add_events(const struct run *run, uint64_t *events)
 	events[EVENT_PREEMPTION] += stats->preemptions;
 	events[EVENT_CROSS_GROUP] += stats->cross_group;
 	events[EVENT_OUTRANKED] += stats->outranked;
+	events[EVENT_BLOCKED] += run->pair.num_blocked;
 	events[EVENT_DEACTIVATION] += stats->deactivations;
 	events[EVENT_ONE_OF_N] += run->pair.num_one_of_n;
 	events[EVENT_RESELECTED] += run->pair.num_reselected;
@@ -635,9 +638,8 @@ static void run_variant(const struct variant *variant, uint64_t seed, unsigned s
 	run->pair.config.kvm_revision = variant->kvm_revision;
 	if (variant->features != KEEP_FEATURES)
 		run->pair.config.features = variant->features;
-	/* Where there can be, one vCPU with a range selector and an Aff3 of its own. */
-	if (run->pair.config.features & VGIC_FEATURE_RSS)
-		run->pair.vcpu_configs[variant->num_vcpus - 1].affinity |= 0x30;
+	/* One vCPU with a range selector, even where that cannot be used, and where there can be one, with an Aff3. */
+	run->pair.vcpu_configs[variant->num_vcpus - 1].affinity |= 0x30;
 	if (run->pair.config.features & VGIC_FEATURE_A3V)
 		run->pair.vcpu_configs[variant->num_vcpus - 1].affinity |= 0x200000000;
 	run->random_state = seed;

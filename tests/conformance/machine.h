@@ -78,8 +78,8 @@ uint64_t icc_read(struct machine *m, uint32_t vcpu, uint32_t reg);
 void icc_write(struct machine *m, uint32_t vcpu, uint32_t reg, uint64_t value);
 
 /*
- * The bit of @intid in a bank of one-bit registers, named by its GICD offset (GICD_ISENABLER and the like). For SGIs and
- * PPIs it is that of @vcpu, for SPIs @vcpu is not looked at.
+ * The bit of @intid in a bank of one-bit registers, named by its GICD offset (GICD_ISENABLER and the like). For SGIs
+ * and PPIs it is that of @vcpu, for SPIs @vcpu is not looked at.
  */
 bool irq_read_bit(struct machine *m, uint32_t vcpu, uint32_t bank, uint32_t intid);
 void irq_write_bit(struct machine *m, uint32_t vcpu, uint32_t bank, uint32_t intid);

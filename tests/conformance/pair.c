@@ -458,6 +458,8 @@ void pair_compare(struct pair *pair)
 		const unsigned lines = ask_lines(pair, v);
 		const unsigned expected = ref_lines(pair->ref, v);
 
+		if (expected == 0 && ref_is_blocked(pair->ref, v))
+			pair->num_blocked++;
 		if (lines != expected)
 			differ(pair, "vCPU %" PRIu32 " has the lines %u, the reference %u (1: IRQ, 2: FIQ)", v, lines,
 			       expected);

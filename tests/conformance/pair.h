@@ -33,6 +33,7 @@ struct pair {
 
 	unsigned how_lines; /* which of the calls that return the lines is used next */
 	uint64_t num_deactivations;
+	uint64_t num_blocked;    /* times that a vCPU's best interrupt kept another from being signalled */
 	uint64_t num_one_of_n;   /* times that a 1-of-N interrupt was seen to be somewhere */
 	uint64_t num_reselected; /* times that it had moved */
 };

@@ -211,6 +211,52 @@ static void binary_point_0_rules_group_0(void)
 	EXPECT_EQ(gic_running_priority(), PRIORITY_IDLE);
 }
 
+/*
+ * A coarse BPR0 beside a fine BPR1: what counts is the pending interrupt's group priority, 0x80, against the priority
+ * that runs, 0x98. QEMU cuts both by the pending one's binary point.
+ */
+static void group_priority_is_compared_with_the_running_priority(void)
+{
+	SKIP_UNLESS(gic_is_libvgic(), "a choice of libvgic and KVM");
+	write_sysreg(ICC_BPR0, 4);
+	isb();
+	setup_in_group(SPI_A, GROUP1, 0x98);
+	setup_in_group(SPI_B, GROUP0, 0x98);
+	gic_set_pending(0, SPI_A);
+	EXPECT_EQ(gic_wait_acknowledge(GROUP1), SPI_A);
+	EXPECT_EQ(gic_running_priority(), 0x98);
+	gic_set_pending(0, SPI_B);
+	EXPECT_EQ(gic_wait_acknowledge(GROUP0), SPI_B);
+	EXPECT_EQ(gic_running_priority(), 0x80);
+	gic_end(GROUP0, SPI_B);
+	gic_end(GROUP1, SPI_A);
+	EXPECT_EQ(gic_running_priority(), PRIORITY_IDLE);
+}
+
+/*
+ * The same binary points. SPI_C alone would preempt, but the one highest-priority pending interrupt is SPI_B, which
+ * does not: nothing is signalled.
+ */
+static void interrupt_that_cannot_preempt_hides_lower_ones(void)
+{
+	SKIP_UNLESS(gic_is_libvgic(), "a choice of libvgic and KVM");
+	write_sysreg(ICC_BPR0, 4);
+	isb();
+	setup_in_group(SPI_A, GROUP1, 0x90);
+	setup_in_group(SPI_B, GROUP1, 0x90);
+	setup_in_group(SPI_C, GROUP0, 0x98);
+	gic_set_pending(0, SPI_A);
+	EXPECT_EQ(gic_wait_acknowledge(GROUP1), SPI_A);
+	gic_set_pending(0, SPI_B);
+	gic_set_pending(0, SPI_C);
+	EXPECT_EQ(gic_acknowledge(GROUP0), INTID_SPURIOUS);
+	EXPECT_EQ(gic_acknowledge(GROUP1), INTID_SPURIOUS);
+	gic_clear_pending(0, SPI_B);
+	EXPECT_EQ(gic_wait_acknowledge(GROUP0), SPI_C);
+	gic_end(GROUP0, SPI_C);
+	gic_end(GROUP1, SPI_A);
+}
+
 static void group_enable_of_the_cpu_holds_group_0_back(void)
 {
 	setup_in_group(SPI_A, GROUP0, 0xa0);
@@ -275,6 +321,8 @@ const struct test tests[] = {
 	TEST(active_priorities_are_of_each_group, 1),
 	TEST(split_end_works_for_group_0, 1),
 	TEST(binary_point_0_rules_group_0, 1),
+	TEST(group_priority_is_compared_with_the_running_priority, 1),
+	TEST(interrupt_that_cannot_preempt_hides_lower_ones, 1),
 	TEST(group_enable_of_the_cpu_holds_group_0_back, 1),
 	TEST(group_enables_of_the_distributor_are_apart, 1),
 	TEST(pending_interrupt_changes_from_irq_to_fiq, 1),

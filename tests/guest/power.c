@@ -342,7 +342,7 @@ static void distributor_enable_wakes_another_cpu(void)
 
 /* Two CPUs that sleep and wake each other by turns: one lost wake-up and both sleep for ever. */
 
-#define TURNS 300u
+#define TURNS 200u
 
 static uint64_t answer_turns(uint64_t intid)
 {

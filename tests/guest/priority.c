@@ -340,7 +340,9 @@ static void running_priority_is_the_group_priority(void)
 /* ICC_CTLR.CBPR: BPR0 rules both groups, BPR1 shows BPR0 + 1 and cannot be written. */
 static void common_binary_point_rules_group_1(void)
 {
-	write_bpr(GROUP1, 7);
+	unsigned min_bpr1 = 8 - priority_bits();
+
+	write_bpr(GROUP1, 0);
 	write_sysreg(ICC_CTLR, read_sysreg(ICC_CTLR) | ICC_CTLR_CBPR);
 	isb();
 	EXPECT(read_sysreg(ICC_CTLR) & ICC_CTLR_CBPR);
@@ -354,9 +356,11 @@ static void common_binary_point_rules_group_1(void)
 	write_bpr(GROUP0, 4);
 	EXPECT_PASS(raise_in_handler_of_spi_a(SPI_B, 0x80, false));
 	EXPECT_PASS(raise_in_handler_of_spi_a(SPI_B, 0x78, true));
+	write_bpr(GROUP1, 7);
 	write_sysreg(ICC_CTLR, read_sysreg(ICC_CTLR) & ~(uint64_t)ICC_CTLR_CBPR);
 	isb();
-	EXPECT_EQ(read_sysreg(ICC_BPR1), 7);
+	EXPECT_EQ(read_sysreg(ICC_BPR1), min_bpr1);
+	EXPECT_PASS(raise_in_handler_of_spi_a(SPI_B, 0x80, true));
 }
 
 const struct test tests[] = {

@@ -86,6 +86,21 @@ static void pending_spi_moves_to_a_cpu_that_takes_it(void)
 	unmask_all();
 	smp_settle();
 	EXPECT_EQ(handled_by_all(SPI_A), 1);
+	EXPECT_EQ(cpus[0].spurious, 0);
+}
+
+/* The CPU that it was taken from must not be interrupted for nothing. */
+static void spi_routed_away_leaves_no_interrupt_behind(void)
+{
+	gic_setup(0, SPI_A, EDGE, DEFAULT_PRIORITY);
+	gic_set_pending(0, SPI_A);
+	gic_route(SPI_A, 1);
+	unmask_all();
+	smp_settle();
+	EXPECT_EQ(cpus[0].num_records, 0);
+	EXPECT_EQ(cpus[0].spurious, 0);
+	gic_route(SPI_A, 0);
+	EXPECT(WAIT_FOR(cpus[0].handled[SPI_A] == 1));
 }
 
 /* Re-routed there and back while pending: the hint that is left behind must not deliver it twice. */
@@ -150,7 +165,7 @@ static void spi_routed_nowhere_stays_pending(void)
 
 /* CPU 1 takes all it gets while this CPU moves the route about: exact counts at the end. */
 
-#define MOVES 200u
+#define MOVES 64u
 
 static void moving_route_loses_and_doubles_nothing(void)
 {
@@ -168,7 +183,7 @@ static void moving_route_loses_and_doubles_nothing(void)
 
 /* ---- 1-of-N --------------------------------------------------------------------- */
 
-#define ROUNDS 64u
+#define ROUNDS 16u
 
 static void set_up_one_of_n(void)
 {
@@ -260,28 +275,85 @@ static void one_of_n_avoids_cpus_that_sleep(void)
 	}
 }
 
-/* Wherever it waits, it moves on when that CPU declines it. All CPUs are masked: none takes it before it is asked to. */
-static void one_of_n_moves_on_while_it_is_pending(void)
+static uint64_t end_and_report_active_here(uint64_t intid)
+{
+	gic_end(GROUP1, (uint32_t)intid);
+	return gic_is_active(0, (uint32_t)intid);
+}
+
+/*
+ * All CPUs are masked, so the interrupt waits somewhere. All but @keep stop taking part; then @keep must have it.
+ */
+static void expect_moved_to(unsigned keep, void (*stop_taking_part)(unsigned cpu))
+{
+	gic_set_pending(0, SPI_A);
+	for (unsigned i = 0; i < num_cpus; i++)
+		if (i != keep)
+			stop_taking_part(i);
+	for (unsigned i = 0; i < num_cpus; i++)
+		if (i != keep)
+			EXPECT_EQ(smp_call(i, acknowledge_nothing_here, GROUP1), INTID_SPURIOUS);
+	EXPECT_EQ(smp_call(keep, acknowledge_here, GROUP1), SPI_A);
+	EXPECT(!smp_call(keep, end_and_report_active_here, SPI_A));
+}
+
+static void decline(unsigned cpu)
+{
+	gicr_write(cpu, GICR_CTLR, GICR_CTLR_DPG1NS);
+}
+
+static void disable_group_1(unsigned cpu)
+{
+	smp_call(cpu, enable_group_1_here, false);
+}
+
+static void sleep_at_redistributor(unsigned cpu)
+{
+	gicr_write(cpu, GICR_WAKER, GICR_WAKER_PROCESSOR_SLEEP);
+}
+
+static void one_of_n_moves_on_when_its_cpu_declines(void)
 {
 	SKIP_UNLESS(gic_has_one_of_n(), "no 1-of-N");
 	SKIP_UNLESS(gicr_typer(0) & GICR_TYPER_DPGS, "no GICR_CTLR.DPG1NS");
 	set_up_one_of_n();
-	gic_set_pending(0, SPI_A);
-	for (unsigned i = 0; i < num_cpus - 1; i++)
-		gicr_write(i, GICR_CTLR, GICR_CTLR_DPG1NS);
-	for (unsigned i = 0; i < num_cpus - 1; i++)
-		EXPECT_EQ(smp_call(i, acknowledge_nothing_here, GROUP1), INTID_SPURIOUS);
-	EXPECT_EQ(smp_call(num_cpus - 1, acknowledge_here, GROUP1), SPI_A);
-	smp_call(num_cpus - 1, end_here, SPI_A);
+	for (unsigned keep = 0; keep < num_cpus; keep++) {
+		EXPECT_PASS(expect_moved_to(keep, decline));
+		for (unsigned i = 0; i < num_cpus; i++)
+			gicr_write(i, GICR_CTLR, 0);
+	}
 }
 
-static void one_of_n_moves_on_when_the_group_is_disabled(void)
+static void one_of_n_moves_on_when_its_cpu_disables_the_group(void)
 {
 	SKIP_UNLESS(gic_has_one_of_n(), "no 1-of-N");
 	set_up_one_of_n();
+	for (unsigned keep = 0; keep < num_cpus; keep++) {
+		EXPECT_PASS(expect_moved_to(keep, disable_group_1));
+		smp_call_all(enable_group_1_here, true);
+	}
+}
+
+static void one_of_n_moves_on_when_its_cpu_goes_to_sleep(void)
+{
+	SKIP_UNLESS(gic_has_one_of_n(), "no 1-of-N");
+	set_up_one_of_n();
+	for (unsigned keep = 0; keep < num_cpus; keep++) {
+		EXPECT_PASS(expect_moved_to(keep, sleep_at_redistributor));
+		for (unsigned i = 0; i < num_cpus; i++)
+			gicr_write(i, GICR_WAKER, 0);
+	}
+}
+
+/* Nobody takes part: it waits for the first that does. */
+static void one_of_n_waits_for_somebody_to_take_part(void)
+{
+	SKIP_UNLESS(gic_has_one_of_n(), "no 1-of-N");
+	set_up_one_of_n();
+	smp_call_all(enable_group_1_here, false);
 	gic_set_pending(0, SPI_A);
-	for (unsigned i = 0; i < num_cpus - 1; i++)
-		smp_call(i, enable_group_1_here, false);
+	EXPECT(gic_is_pending(0, SPI_A));
+	smp_call(num_cpus - 1, enable_group_1_here, true);
 	EXPECT_EQ(smp_call(num_cpus - 1, acknowledge_here, GROUP1), SPI_A);
 	smp_call(num_cpus - 1, end_here, SPI_A);
 }
@@ -295,6 +367,8 @@ static void one_of_n_and_back_to_one_cpu(void)
 	EXPECT_EQ(gic_read_irouter(SPI_A), cpus[num_cpus - 1].mpidr);
 	EXPECT_EQ(smp_call(num_cpus - 1, acknowledge_here, GROUP1), SPI_A);
 	smp_call(num_cpus - 1, end_here, SPI_A);
+	smp_unmask_all();
+	EXPECT_PASS(expect_taken_by_one_of(1u << (num_cpus - 1)));
 }
 
 const struct test tests[] = {
@@ -303,6 +377,7 @@ const struct test tests[] = {
 	TEST(device_reaches_the_cpu_that_it_is_routed_to, 1),
 	TEST(pending_spi_moves_with_its_route, 2),
 	TEST(pending_spi_moves_to_a_cpu_that_takes_it, 2),
+	TEST(spi_routed_away_leaves_no_interrupt_behind, 2),
 	TEST(spi_routed_away_and_back_comes_once, 2),
 	TEST(active_spi_is_ended_where_it_was_acknowledged, 2),
 	TEST(high_line_moves_with_its_route, 1),
@@ -313,8 +388,10 @@ const struct test tests[] = {
 	TEST(one_of_n_avoids_cpus_with_the_group_disabled, 2),
 	TEST(one_of_n_avoids_cpus_that_decline_it, 2),
 	TEST(one_of_n_avoids_cpus_that_sleep, 2),
-	TEST(one_of_n_moves_on_while_it_is_pending, 2),
-	TEST(one_of_n_moves_on_when_the_group_is_disabled, 2),
+	TEST(one_of_n_moves_on_when_its_cpu_declines, 2),
+	TEST(one_of_n_moves_on_when_its_cpu_disables_the_group, 2),
+	TEST(one_of_n_moves_on_when_its_cpu_goes_to_sleep, 2),
+	TEST(one_of_n_waits_for_somebody_to_take_part, 1),
 	TEST(one_of_n_and_back_to_one_cpu, 1),
 };
 const unsigned num_tests = ARRAY_SIZE(tests);

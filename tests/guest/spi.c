@@ -101,7 +101,7 @@ static void disable_keeps_the_interrupt_pending(void)
 
 /* ---- Disable is a promise --------------------------------------------------- */
 
-#define DISABLE_ROUNDS 50u
+#define DISABLE_ROUNDS 30u
 
 static volatile bool storm_stop;
 
@@ -167,6 +167,23 @@ static void clear_spi_takes_the_message_back(void)
 		EXPECT(!gic_is_pending(0, SPI_A));
 		EXPECT_EQ(gic_acknowledge(GROUP1), INTID_SPURIOUS);
 	}
+}
+
+/* To a level-sensitive SPI the two registers are a line: it stays high through the acknowledge. */
+static void level_message_stays_until_it_is_cleared(void)
+{
+	SKIP_UNLESS(gic_has_message_spis(), "no message-based SPIs");
+	gic_setup(0, SPI_A, LEVEL, DEFAULT_PRIORITY);
+	gicd_write(GICD_SETSPI_NSR, SPI_A);
+	for (unsigned i = 0; i < 2; i++) {
+		EXPECT_EQ(gic_wait_acknowledge(GROUP1), SPI_A);
+		EXPECT(gic_is_pending(0, SPI_A));
+		EXPECT_EQ(gic_acknowledge(GROUP1), INTID_SPURIOUS);
+		gic_end(GROUP1, SPI_A);
+	}
+	gicd_write(GICD_CLRSPI_NSR, SPI_A);
+	EXPECT(!gic_is_pending(0, SPI_A));
+	EXPECT_EQ(gic_acknowledge(GROUP1), INTID_SPURIOUS);
 }
 
 static void messages_for_other_intids_are_ignored(void)
@@ -348,6 +365,25 @@ static void line_that_was_high_before_the_enable_is_seen(void)
 	EXPECT_EQ(gic_acknowledge(GROUP1), INTID_SPURIOUS);
 }
 
+/* The PL011 and the test device on one line: it is high while either of them drives it. */
+static void shared_line_is_high_while_any_source_is(void)
+{
+	SKIP_UNLESS(testdev_is_present(), "no test device");
+	EXPECT_PASS(make_uart_interrupt());
+	gic_setup(0, UART_INTID, LEVEL, DEFAULT_PRIORITY);
+	uart_mask_tx_interrupt(false);
+	testdev_set_line(UART_INTID, true);
+	EXPECT(gic_is_pending(0, UART_INTID));
+	uart_mask_tx_interrupt(true);
+	EXPECT(gic_is_pending(0, UART_INTID));
+	uart_mask_tx_interrupt(false);
+	testdev_set_line(UART_INTID, false);
+	EXPECT(gic_is_pending(0, UART_INTID));
+	uart_mask_tx_interrupt(true);
+	EXPECT(!gic_is_pending(0, UART_INTID));
+	EXPECT_EQ(gic_acknowledge(GROUP1), INTID_SPURIOUS);
+}
+
 const struct test tests[] = {
 	TEST(set_pending_edge_comes_once, 1),
 	TEST(set_pending_level_comes_once, 1),
@@ -359,6 +395,7 @@ const struct test tests[] = {
 	TEST(disabled_interrupt_is_never_acknowledged, 2),
 	TEST(set_spi_comes_once, 1),
 	TEST(clear_spi_takes_the_message_back, 1),
+	TEST(level_message_stays_until_it_is_cleared, 1),
 	TEST(messages_for_other_intids_are_ignored, 1),
 	TEST(uart_line_interrupts_until_the_device_is_quiet, 1),
 	TEST(uart_line_stays_pending_through_end_of_interrupt, 1),
@@ -371,5 +408,6 @@ const struct test tests[] = {
 	TEST(clear_pending_does_not_lower_a_high_level, 1),
 	TEST(latch_of_a_level_interrupt_is_beside_its_line, 1),
 	TEST(line_that_was_high_before_the_enable_is_seen, 1),
+	TEST(shared_line_is_high_while_any_source_is, 1),
 };
 const unsigned num_tests = ARRAY_SIZE(tests);

@@ -5,12 +5,33 @@
  */
 #include "test.h"
 
+static bool has_redistributor(uint64_t mpidr)
+{
+	for (unsigned i = 0; i < num_redistributors; i++)
+		if (redistributors[i].mpidr == mpidr)
+			return true;
+	return false;
+}
+
 static void device_tree_and_redistributors_name_the_same_cpus(void)
 {
-	EXPECT_EQ(num_cpus, machine.num_cpus);
+	EXPECT_EQ(num_redistributors, machine.num_cpus);
+	for (unsigned i = 0; i < machine.num_cpus; i++)
+		EXPECT(has_redistributor(machine.cpu_mpidr[i]));
 	for (unsigned i = 1; i < num_cpus; i++) {
 		EXPECT(cpus[i].online);
 		EXPECT_EQ(psci_affinity_info(cpus[i].mpidr), PSCI_AFFINITY_ON);
+	}
+}
+
+static void last_redistributor_is_the_last_of_its_region(void)
+{
+	SKIP_UNLESS(machine.num_redist_regions == 1, "several regions of redistributors");
+	for (unsigned i = 0; i < num_redistributors; i++) {
+		uint64_t typer = mmio_read64(redistributors[i].frame + GICR_TYPER);
+
+		EXPECT_EQ(redistributors[i].frame, machine.redist_base[0] + i * GICR_STRIDE);
+		EXPECT_EQ(!!(typer & GICR_TYPER_LAST), i == num_redistributors - 1);
 	}
 }
 
@@ -26,11 +47,16 @@ static void redistributor_affinity_is_the_cpus_mpidr(void)
 		EXPECT_EQ(smp_call(i, read_mpidr, 0), cpus[i].mpidr);
 }
 
+static uint32_t processor_number(unsigned redistributor)
+{
+	return GICR_TYPER_PROCESSOR(mmio_read64(redistributors[redistributor].frame + GICR_TYPER));
+}
+
 static void processor_numbers_are_unique(void)
 {
-	for (unsigned i = 0; i < num_cpus; i++)
+	for (unsigned i = 0; i < num_redistributors; i++)
 		for (unsigned k = 0; k < i; k++)
-			EXPECT(GICR_TYPER_PROCESSOR(gicr_typer(i)) != GICR_TYPER_PROCESSOR(gicr_typer(k)));
+			EXPECT(processor_number(i) != processor_number(k));
 }
 
 static void distributor_has_one_security_state(void)
@@ -184,6 +210,7 @@ static void registers_survive_interrupts(void)
 
 const struct test tests[] = {
 	TEST(device_tree_and_redistributors_name_the_same_cpus, 1),
+	TEST(last_redistributor_is_the_last_of_its_region, 1),
 	TEST(redistributor_affinity_is_the_cpus_mpidr, 1),
 	TEST(processor_numbers_are_unique, 1),
 	TEST(distributor_has_one_security_state, 1),

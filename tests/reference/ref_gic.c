@@ -71,6 +71,12 @@ static bool is_kvm(const struct ref_gic *ref)
 	return ref->config.profile == VGIC_PROFILE_KVM;
 }
 
+/* One past the last SPI that this GIC has. */
+static uint32_t end_of_spis(const struct ref_gic *ref)
+{
+	return GIC_FIRST_SPI + ref->config.num_spis;
+}
+
 static void count_error(struct ref_gic *ref, enum vgic_guest_error_kind kind)
 {
 	ref->stats.guest_errors[kind]++;
@@ -87,7 +93,7 @@ static uint32_t find_affinity(const struct ref_gic *ref, uint64_t affinity)
 
 /* ---- Interrupts ---- */
 
-/* The interrupt that @vcpu knows as @intid; NULL if there is none. @vcpu may be REF_NO_VCPU: then only SPIs are found. */
+/* The interrupt that @vcpu knows as @intid; NULL if there is none. With REF_NO_VCPU only SPIs are found. */
 static struct irq *find_irq(struct ref_gic *ref, uint32_t vcpu, uint32_t intid)
 {
 	if (intid < GIC_NUM_PRIVATE)
@@ -249,7 +255,7 @@ static uint32_t find_hppi(const struct ref_gic *ref, uint32_t vcpu, uint64_t hin
 {
 	uint32_t best = GIC_SPURIOUS;
 
-	for (uint32_t intid = 0; intid < GIC_END_SPI; intid++) {
+	for (uint32_t intid = 0; intid < end_of_spis(ref); intid++) {
 		if (!irq_is_eligible(ref, vcpu, intid))
 			continue;
 		if (best == GIC_SPURIOUS || !ref_ranks_at_least(ref, vcpu, best, intid) ||
@@ -310,6 +316,19 @@ unsigned ref_lines(const struct ref_gic *ref, uint32_t vcpu)
 	if (!irq_is_signalled(ref, vcpu, intid))
 		return 0;
 	return find_irq_const(ref, vcpu, intid)->group == GROUP0 ? VGIC_LINE_FIQ : VGIC_LINE_IRQ;
+}
+
+bool ref_is_blocked(const struct ref_gic *ref, uint32_t vcpu)
+{
+	const uint32_t hppi = find_hppi(ref, vcpu, GIC_SPURIOUS);
+
+	if (hppi == GIC_SPURIOUS || irq_is_signalled(ref, vcpu, hppi))
+		return false;
+	for (uint32_t intid = 0; intid < end_of_spis(ref); intid++) {
+		if (irq_is_eligible(ref, vcpu, intid) && irq_is_signalled(ref, vcpu, intid))
+			return true;
+	}
+	return false;
 }
 
 static uint32_t acknowledge(struct ref_gic *ref, uint32_t vcpu, unsigned group, uint64_t hint)
@@ -1063,7 +1082,7 @@ static uint64_t read_redist_typer(const struct ref_gic *ref, const struct vcpu *
 	return value;
 }
 
-static void write_redist_ctlr(struct ref_gic *ref, struct vcpu *v, uint64_t value)
+static void write_redist_ctlr(const struct ref_gic *ref, struct vcpu *v, uint64_t value)
 {
 	if (has_feature(ref, VGIC_FEATURE_DPGS))
 		v->dpg = value & (GICR_CTLR_DPG0 | GICR_CTLR_DPG1NS);
@@ -1098,6 +1117,33 @@ static void write_lpi_register(struct ref_gic *ref, const struct access *a, uint
 		ref_lpis_write(ref->lpis, a->vcpu, a->offset & ~7u, value << shift, mask);
 }
 
+/* The registers that only a redistributor has. */
+static uint64_t read_redist_reg(const struct ref_gic *ref, const struct vcpu *v, const struct access *a)
+{
+	switch (a->reg->name) {
+	case REG_REDIST_CTLR:
+		return read_redist_ctlr(ref, v);
+	case REG_REDIST_TYPER:
+		return read_half(a, read_redist_typer(ref, v));
+	case REG_WAKER:
+		return read_waker(v);
+	case REG_LPI:
+		return ref->lpis == NULL ? 0 : read_half(a, ref_lpis_read(ref->lpis, a->vcpu, a->offset & ~7u));
+	default:
+		return 0;
+	}
+}
+
+static void write_redist_reg(struct ref_gic *ref, struct vcpu *v, const struct access *a, uint64_t value)
+{
+	if (a->reg->name == REG_REDIST_CTLR)
+		write_redist_ctlr(ref, v, value);
+	else if (a->reg->name == REG_WAKER)
+		v->asleep = has_feature(ref, VGIC_FEATURE_WAKER) && (value & GICR_WAKER_PROCESSOR_SLEEP);
+	else if (a->reg->name == REG_LPI)
+		write_lpi_register(ref, a, value);
+}
+
 static uint64_t read_reg(struct ref_gic *ref, const struct access *a)
 {
 	const struct vcpu *v = a->vcpu == REF_NO_VCPU ? NULL : &ref->vcpus[a->vcpu];
@@ -1127,16 +1173,8 @@ static uint64_t read_reg(struct ref_gic *ref, const struct access *a)
 		return read_half(a, ref->irouter[GIC_FIRST_SPI + a->delta / 8]);
 	case REG_ID:
 		return read_id(ref, a);
-	case REG_REDIST_CTLR:
-		return read_redist_ctlr(ref, v);
-	case REG_REDIST_TYPER:
-		return read_half(a, read_redist_typer(ref, v));
-	case REG_WAKER:
-		return read_waker(v);
-	case REG_LPI:
-		return ref->lpis == NULL ? 0 : read_half(a, ref_lpis_read(ref->lpis, a->vcpu, a->offset & ~7u));
 	default:
-		return 0;
+		return v == NULL ? 0 : read_redist_reg(ref, v, a);
 	}
 }
 
@@ -1176,16 +1214,9 @@ static void write_reg(struct ref_gic *ref, const struct access *a, uint64_t valu
 	case REG_IROUTER:
 		write_irouter(ref, a, value);
 		break;
-	case REG_REDIST_CTLR:
-		write_redist_ctlr(ref, v, value);
-		break;
-	case REG_WAKER:
-		v->asleep = has_feature(ref, VGIC_FEATURE_WAKER) && (value & GICR_WAKER_PROCESSOR_SLEEP);
-		break;
-	case REG_LPI:
-		write_lpi_register(ref, a, value);
-		break;
 	default:
+		if (v != NULL)
+			write_redist_reg(ref, v, a, value);
 		break;
 	}
 }
@@ -1352,7 +1383,7 @@ void ref_reset(struct ref_gic *ref)
 	ref->enable_grp0 = false;
 	ref->enable_grp1 = false;
 	ref->statusr = 0;
-	for (uint32_t intid = GIC_FIRST_SPI; intid < GIC_FIRST_SPI + ref->config.num_spis; intid++) {
+	for (uint32_t intid = GIC_FIRST_SPI; intid < end_of_spis(ref); intid++) {
 		irq_reset(ref, &ref->spis[intid], intid);
 		ref->irouter[intid] = 0;
 		ref->choice[intid] = REF_NO_VCPU;

@@ -37,6 +37,9 @@ void ref_vcpu_reset(struct ref_gic *ref, uint32_t vcpu);
 void ref_set_online(struct ref_gic *ref, uint32_t vcpu, bool online);
 unsigned ref_lines(const struct ref_gic *ref, uint32_t vcpu);
 
+/* Does the highest-priority pending interrupt, unable to preempt, keep one of the other group from being signalled? */
+bool ref_is_blocked(const struct ref_gic *ref, uint32_t vcpu);
+
 int ref_mmio_read(struct ref_gic *ref, uint64_t address, unsigned width, uint64_t *value);
 int ref_mmio_write(struct ref_gic *ref, uint64_t address, unsigned width, uint64_t value);
 int ref_dist_read(struct ref_gic *ref, uint32_t offset, unsigned width, uint64_t *value);

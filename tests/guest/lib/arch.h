@@ -14,7 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MAX_CPUS 8u
+/* CPUs that are powered on. A machine may have more: they stay off. */
+#define MAX_CPUS 4u
 
 #define STRINGIFY_(x) #x
 #define STRINGIFY(x)  STRINGIFY_(x)

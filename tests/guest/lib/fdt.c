@@ -91,13 +91,23 @@ static void read_gic(struct walk *w)
 	w->has_gic = true;
 }
 
+static void read_cpu(struct walk *w)
+{
+	struct machine_info *info = w->info;
+	const uint32_t *p = w->node.reg.value;
+
+	if (info->num_cpus < MAX_MACHINE_CPUS && p)
+		info->cpu_mpidr[info->num_cpus] = take_number(&p, w->node.reg.length / 4);
+	info->num_cpus++;
+}
+
 /* All properties of the current node have been seen. */
 static void finish_properties(struct walk *w)
 {
 	const uint32_t *reg = w->node.reg.value;
 
 	if (property_has_string(&w->node.device_type, "cpu"))
-		w->info->num_cpus++;
+		read_cpu(w);
 	if (property_has_string(&w->node.compatible, "arm,gic-v3"))
 		read_gic(w);
 	if (property_has_string(&w->node.compatible, "vgic,testdev") && reg) {

@@ -3,13 +3,14 @@
 #ifndef GUEST_FDT_H
 #define GUEST_FDT_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "arch.h"
 
+#define MAX_MACHINE_CPUS   64u
 #define MAX_REDIST_REGIONS 4u
 
 struct machine_info {
 	unsigned num_cpus; /* nodes with device_type "cpu" */
+	uint64_t cpu_mpidr[MAX_MACHINE_CPUS];
 	uint64_t dist_base;
 	unsigned num_redist_regions;
 	uint64_t redist_base[MAX_REDIST_REGIONS];

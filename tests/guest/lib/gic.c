@@ -9,6 +9,9 @@
 
 #define LIBVGIC_PRODUCT 0x76u
 
+struct redistributor redistributors[MAX_MACHINE_CPUS];
+unsigned num_redistributors;
+
 static uintptr_t dist;
 
 /* ---- Registers --------------------------------------------------------------- */
@@ -286,7 +289,11 @@ void gic_enable_group(unsigned group, bool enable)
 
 uint64_t gic_sgi_value(unsigned cpu, uint32_t intid)
 {
-	uint64_t mpidr = cpus[cpu].mpidr;
+	return gic_sgi_value_for(cpus[cpu].mpidr, intid);
+}
+
+uint64_t gic_sgi_value_for(uint64_t mpidr, uint32_t intid)
+{
 	uint64_t aff0 = mpidr & 0xff, aff1 = mpidr >> 8 & 0xff, aff2 = mpidr >> 16 & 0xff, aff3 = mpidr >> 32 & 0xff;
 
 	return aff3 << 48 | (aff0 / 16) << 44 | aff2 << 32 | (uint64_t)intid << 24 | aff1 << 16 | 1ull << (aff0 % 16);
@@ -325,19 +332,11 @@ static uint64_t affinity_to_mpidr(uint32_t affinity)
 	return (affinity & 0xffffff) | (uint64_t)(affinity >> 24) << 32;
 }
 
-/* This CPU gets cpus[0], the others the next free place. */
-static void add_cpu(uintptr_t redist, uint64_t mpidr)
+static void add_redistributor(uintptr_t frame, uint64_t mpidr)
 {
-	bool is_this = mpidr == (read_sysreg(mpidr_el1) & MPIDR_AFFINITY);
-	static unsigned next = 1;
-	unsigned index = is_this ? 0 : next++;
-
-	if (index == MAX_CPUS)
-		tap_bail_out("more CPUs than these tests can use");
-	cpus[index].index = index;
-	cpus[index].mpidr = mpidr;
-	cpus[index].redist = redist;
-	num_cpus++;
+	if (num_redistributors == MAX_MACHINE_CPUS)
+		tap_bail_out("more CPUs than these tests can tell apart");
+	redistributors[num_redistributors++] = (struct redistributor){ .frame = frame, .mpidr = mpidr };
 }
 
 static void walk_redist_region(uintptr_t base, uint64_t size)
@@ -347,19 +346,33 @@ static void walk_redist_region(uintptr_t base, uint64_t size)
 
 		if (typer & GICR_TYPER_VLPIS)
 			tap_bail_out("this is a GICv4");
-		add_cpu(frame, affinity_to_mpidr(GICR_TYPER_AFFINITY(typer)));
+		add_redistributor(frame, affinity_to_mpidr(GICR_TYPER_AFFINITY(typer)));
 		if (typer & GICR_TYPER_LAST)
 			return;
 	}
 }
 
+static void add_cpu(const struct redistributor *redist)
+{
+	cpus[num_cpus] = (struct cpu){ .index = num_cpus, .mpidr = redist->mpidr, .redist = redist->frame };
+	num_cpus++;
+}
+
 void gic_discover(const struct machine_info *info)
 {
+	const uint64_t own_mpidr = read_sysreg(mpidr_el1) & MPIDR_AFFINITY;
+
 	dist = info->dist_base;
 	for (unsigned i = 0; i < info->num_redist_regions; i++)
 		walk_redist_region(info->redist_base[i], info->redist_size[i]);
-	if (!cpus[0].redist)
-		tap_bail_out("no redistributor has this CPU's affinity");
+	for (unsigned i = 0; i < num_redistributors; i++)
+		if (redistributors[i].mpidr == own_mpidr)
+			add_cpu(&redistributors[i]);
+	if (num_cpus != 1)
+		tap_bail_out("not exactly one redistributor has this CPU's affinity");
+	for (unsigned i = 0; i < num_redistributors && num_cpus < MAX_CPUS; i++)
+		if (redistributors[i].mpidr != own_mpidr)
+			add_cpu(&redistributors[i]);
 }
 
 static void drop_active_priorities(void)
@@ -392,28 +405,31 @@ void gic_init_cpu(void)
 	isb();
 }
 
-/* Reset the interrupts @first to @first + 31: one word of each bank. */
-static void reset_word(unsigned cpu, uint32_t first)
+/* Reset the interrupts @first to @first + 31 of a frame: one word of each bank. */
+static void reset_word(uintptr_t frame, uint32_t first)
 {
-	mmio_write32(gic_register_of(cpu, first, GICD_ICENABLER), 0xffffffff);
-	mmio_write32(gic_register_of(cpu, first, GICD_ICPENDR), 0xffffffff);
-	mmio_write32(gic_register_of(cpu, first, GICD_ICACTIVER), 0xffffffff);
-	mmio_write32(gic_register_of(cpu, first, GICD_IGROUPR), 0xffffffff);
+	uintptr_t word = frame + first / 32 * 4;
+
+	mmio_write32(word + GICD_ICENABLER, 0xffffffff);
+	mmio_write32(word + GICD_ICPENDR, 0xffffffff);
+	mmio_write32(word + GICD_ICACTIVER, 0xffffffff);
+	mmio_write32(word + GICD_IGROUPR, 0xffffffff);
 	for (uint32_t i = 0; i < 32; i += 4)
-		mmio_write32(frame_of(cpu, first) + GICD_IPRIORITYR + first + i, DEFAULT_PRIORITY * 0x01010101u);
+		mmio_write32(frame + GICD_IPRIORITYR + first + i, DEFAULT_PRIORITY * 0x01010101u);
 	for (uint32_t i = 0; i < 32; i += 16)
-		mmio_write32(frame_of(cpu, first) + GICD_ICFGR + (first + i) / 16 * 4, 0);
+		mmio_write32(frame + GICD_ICFGR + (first + i) / 16 * 4, 0);
 }
 
 void gic_reset(void)
 {
 	gicd_write(GICD_CTLR, GICD_CTLR_ARE);
 	for (uint32_t first = 32; first < gic_num_intids(); first += 32)
-		reset_word(0, first);
+		reset_word(dist, first);
 	for (uint32_t intid = 32; intid < gic_num_intids(); intid++)
 		gic_route(intid, 0);
-	for (unsigned i = 0; i < num_cpus; i++)
-		reset_word(i, 0);
+	for (unsigned i = 0; i < num_redistributors; i++)
+		reset_word(redistributors[i].frame + GICR_SGI_BASE, 0);
+	dsb();
 }
 
 void gic_enable_distributor(void)

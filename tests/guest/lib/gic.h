@@ -98,7 +98,19 @@ enum trigger { LEVEL = 0, EDGE = 1 };
 
 /* ---- The controller as a whole ------------------------------------------ */
 
-/* Find the redistributors: fills cpus[] (this CPU first) and num_cpus. Gives up with "Bail out!" if that is impossible. */
+/* All redistributors, also those of CPUs that are never powered on. */
+struct redistributor {
+	uintptr_t frame; /* address of its RD_base frame */
+	uint64_t mpidr;
+};
+
+extern struct redistributor redistributors[MAX_MACHINE_CPUS];
+extern unsigned num_redistributors;
+
+/*
+ * Find the redistributors, and fill cpus[] (this CPU first) and num_cpus from the first of them. Gives up with
+ * "Bail out!" if that is impossible.
+ */
 void gic_discover(const struct machine_info *info);
 
 /* This CPU's redistributor and CPU interface: awake, all priorities let through, both groups enabled. */
@@ -170,6 +182,7 @@ uint32_t gic_wait_acknowledge(unsigned group);
 
 /* The value for ICC_SGI1R and the others: @intid to one CPU. */
 uint64_t gic_sgi_value(unsigned cpu, uint32_t intid);
+uint64_t gic_sgi_value_for(uint64_t mpidr, uint32_t intid);
 void gic_send_sgi(unsigned cpu, uint32_t intid);
 void gic_write_sgi1r(uint64_t value);
 void gic_write_sgi0r(uint64_t value);

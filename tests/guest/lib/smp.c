@@ -56,8 +56,11 @@ void smp_start(unsigned cpu, cpu_function *function, uint64_t argument)
 bool smp_wait(unsigned cpu)
 {
 	struct cpu *target = &cpus[cpu];
-	bool answered = WAIT_FOR(target->calls_completed == target->calls_requested);
+	bool answered = false;
 
+	/* Longer than any one wait of the function that was called: it is to report its own failure. */
+	for (unsigned i = 0; i < 4 && !answered; i++)
+		answered = WAIT_FOR(target->calls_completed == target->calls_requested);
 	dsb();
 	return answered;
 }

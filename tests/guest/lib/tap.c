@@ -10,7 +10,7 @@
 #include "uart.h"
 
 #define MIN_LOOKS   20000u
-#define MIN_WAIT_MS 5000u
+#define MIN_WAIT_MS 1000u
 
 struct machine_info machine;
 
@@ -133,7 +133,8 @@ void boot_main(const void *fdt)
 	smp_start_all();
 
 	uart_printf("1..%u\n", num_tests);
-	uart_printf("# %u CPUs, %s\n", num_cpus, gic_is_libvgic() ? "libvgic" : "another GIC");
+	uart_printf("# %u of %u CPUs, %s\n", num_cpus, num_redistributors,
+		    gic_is_libvgic() ? "libvgic" : "another GIC");
 	for (unsigned i = 0; i < num_tests; i++)
 		run_test(&tests[i]);
 	psci_system_off();

@@ -4,12 +4,19 @@
 
 #include "tap.h"
 
-#define TESTDEV_LINE  0x0u /* INTID, level in bit 31 */
+#define TESTDEV_SPI   0x0u /* INTID, level in bit 31 */
 #define TESTDEV_PULSE 0x4u /* INTID */
+#define TESTDEV_PPI   0x8u /* INTID, CPU as numbered by the device tree in bits 25:16, level in bit 31 */
 
 #define MAX_HIGH_LINES 8u
 
-static uint32_t high_lines[MAX_HIGH_LINES];
+/* What to write to which register to lower a line again. */
+struct high_line {
+	uint32_t offset;
+	uint32_t value;
+};
+
+static struct high_line high_lines[MAX_HIGH_LINES];
 static unsigned num_high_lines;
 
 bool testdev_is_present(void)
@@ -17,29 +24,44 @@ bool testdev_is_present(void)
 	return machine.has_test_device;
 }
 
-static void write_line(uint32_t intid, bool level)
+static void write_register(uint32_t offset, uint32_t value)
 {
-	mmio_write32(machine.test_device_base + TESTDEV_LINE, intid | (uint32_t)level << 31);
+	mmio_write32(machine.test_device_base + offset, value);
 	dsb();
 }
 
-void testdev_set_line(uint32_t intid, bool level)
+static void drive_line(uint32_t offset, uint32_t value, bool level)
 {
 	if (level && num_high_lines == MAX_HIGH_LINES)
 		tap_bail_out("too many high lines");
 	if (level)
-		high_lines[num_high_lines++] = intid;
-	write_line(intid, level);
+		high_lines[num_high_lines++] = (struct high_line){ offset, value };
+	write_register(offset, value | (uint32_t)level << 31);
 }
 
-void testdev_pulse(uint32_t intid)
+void testdev_set_line(uint32_t spi, bool level)
 {
-	mmio_write32(machine.test_device_base + TESTDEV_PULSE, intid);
-	dsb();
+	drive_line(TESTDEV_SPI, spi, level);
+}
+
+void testdev_pulse(uint32_t spi)
+{
+	write_register(TESTDEV_PULSE, spi);
+}
+
+void testdev_set_ppi_line(unsigned cpu, uint32_t ppi, bool level)
+{
+	unsigned place = 0;
+
+	while (machine.cpu_mpidr[place] != cpus[cpu].mpidr)
+		place++;
+	drive_line(TESTDEV_PPI, ppi | place << 16, level);
 }
 
 void testdev_lower_all(void)
 {
-	while (num_high_lines)
-		write_line(high_lines[--num_high_lines], false);
+	while (num_high_lines) {
+		num_high_lines--;
+		write_register(high_lines[num_high_lines].offset, high_lines[num_high_lines].value);
+	}
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Private peripheral interrupts, by the one device that every CPU has: the generic timer, a level-sensitive source. */
+/*
+ * Private peripheral interrupts: by the one device that every CPU has, the generic
+ * timer, a level-sensitive source; and by the test device, edges too.
+ */
 #include "test.h"
 
 static const struct {
@@ -196,6 +199,38 @@ static void periodic_ticks_arrive_on_every_cpu(void)
 		EXPECT_EQ(cpus[i].handled[VIRTUAL_TIMER_INTID], TICKS);
 }
 
+/* ---- Raised by the test device --------------------------------------------------- */
+
+#define PPI_FREE 20u
+
+static void level_ppi_follows_its_line_at_one_cpu(void)
+{
+	SKIP_UNLESS(testdev_is_present(), "no test device");
+	for (unsigned i = 0; i < num_cpus; i++) {
+		testdev_set_ppi_line(i, PPI_FREE, true);
+		for (unsigned k = 0; k < num_cpus; k++)
+			EXPECT_EQ(gic_is_pending(k, PPI_FREE), k == i);
+		testdev_set_ppi_line(i, PPI_FREE, false);
+		EXPECT(!gic_is_pending(i, PPI_FREE));
+	}
+}
+
+static void edge_ppi_is_latched_at_one_cpu(void)
+{
+	SKIP_UNLESS(testdev_is_present(), "no test device");
+	for (unsigned i = 0; i < num_cpus; i++)
+		gic_setup(i, PPI_FREE, EDGE, DEFAULT_PRIORITY);
+	EXPECT_EQ(gic_trigger(0, PPI_FREE), EDGE);
+	smp_unmask_all();
+	for (unsigned i = 0; i < num_cpus; i++) {
+		testdev_set_ppi_line(i, PPI_FREE, true);
+		testdev_set_ppi_line(i, PPI_FREE, false);
+		EXPECT(WAIT_FOR(cpus[i].handled[PPI_FREE] == 1));
+		smp_settle();
+		EXPECT_EQ(handled_by_all(PPI_FREE), i + 1);
+	}
+}
+
 const struct test tests[] = {
 	TEST(timer_interrupts_once_it_expires, 1),
 	TEST(timer_does_not_interrupt_early, 1),
@@ -209,5 +244,7 @@ const struct test tests[] = {
 	TEST(both_timers_at_once_are_both_handled, 1),
 	TEST(timer_interrupts_its_own_cpu_only, 1),
 	TEST(periodic_ticks_arrive_on_every_cpu, 1),
+	TEST(level_ppi_follows_its_line_at_one_cpu, 1),
+	TEST(edge_ppi_is_latched_at_one_cpu, 1),
 };
 const unsigned num_tests = ARRAY_SIZE(tests);

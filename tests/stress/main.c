@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * main.c - options, the list of scenarios, and the report in TAP.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+#include "stress.h"
+
+#define MAX_PRINTED_FAILURES 12u
+#define DEFAULT_SEED         1u
+
+// clang-format off
+static const struct scenario scenarios[] = {
+	/* name                     what                                                             default    TSan  run */
+	{ "edge_storm",             "edges x vCPUs x every kind of reconfiguration",                   80000,  10000, run_edge_storm },
+	{ "edge_lockstep",          "the same one by one: as many acknowledges as edges",              20000,   5000, run_edge_lockstep },
+	{ "edge_merge",             "edges on a pending interrupt carry their data",                   60000,  10000, run_edge_merge },
+	{ "edge_handover",          "the state word alone orders device and acknowledge",               6000,   3000, run_edge_handover },
+	{ "disable_spi",            "no acknowledge after ICENABLER and GICD_CTLR.RWP=0",                400,    200, run_disable_spi },
+	{ "disable_private",        "no acknowledge after ICENABLER0 and GICR_CTLR.RWP=0",               400,    200, run_disable_private },
+	{ "disable_group",          "no acknowledge after a group disable and RWP=0",                    400,    200, run_disable_group },
+	{ "sgi_storm",              "SGIs to lists, to all others, by ISPENDR0; reconfigured",        100000,  15000, run_sgi_storm },
+	{ "sgi_ring",               "tokens passed on by SGIs, exact",                                 80000,  15000, run_sgi_ring },
+	{ "level_exact",            "level-sensitive SPIs and PPIs, one acknowledge for each rise",    20000,   5000, run_level_exact },
+	{ "level_shared",           "lines shared by several sources",                                  6000,   1500, run_level_shared },
+	{ "level_resample",         "lines raised anew by the deactivation callback",                  30000,   8000, run_level_resample },
+	{ "one_of_n_exact",         "1-of-N while vCPUs sleep, go offline, decline: exactly once",     20000,   5000, run_one_of_n_exact },
+	{ "one_of_n_spread",        "1-of-N gives to all that take part",                               4000,   1000, run_one_of_n_spread },
+	{ "block_and_wake",         "vCPUs that block after every interrupt are woken",                40000,  12000, run_block_and_wake },
+	{ "hidden_comes_to_light",  "an interrupt hidden by another is signalled when that goes",       8000,   2500, run_hidden_comes_to_light },
+	{ "life_cycle",             "look-ups, statistics, on and off, reset, destroy",                   60,     20, run_life_cycle },
+	{ "register_storm",         "random writes to every frame while interrupts flow",             200000,  30000, run_register_storm },
+	{ "crowd",                  "512 vCPUs, 64 of them driven by a few threads",                  100000,  15000, run_crowd },
+};
+// clang-format on
+
+#define NUM_SCENARIOS (sizeof(scenarios) / sizeof(scenarios[0]))
+
+void run_fail(struct run *run, const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	if (atomic_fetch_add_explicit(&run->failures, 1, memory_order_relaxed) >= MAX_PRINTED_FAILURES)
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	printf("# %s: %s\n", run->name, text);
+	fflush(stdout);
+}
+
+void pause_randomly(struct rng *rng, uint32_t limit)
+{
+	for (uint32_t n = rng_below(rng, limit); n > 0; n--)
+		pause_step();
+}
+
+void nap(void)
+{
+	const struct timespec t = { .tv_nsec = 1000 };
+
+	nanosleep(&t, NULL);
+}
+
+void wait_step(unsigned n)
+{
+	if (n < 200)
+		pause_step();
+	else if (n < 250)
+		sched_yield();
+	else
+		nap();
+}
+
+/* Linux rounds the sleeps of a thread by its timer slack, 50 us by default; new threads inherit it. */
+static void sleep_precisely(void)
+{
+#ifdef __linux__
+	prctl(PR_SET_TIMERSLACK, 1);
+#endif
+}
+
+static void print_usage(FILE *to)
+{
+	fprintf(to,
+		"Usage: vgic-stress [OPTION]...\n"
+		"\n"
+		"Runs threads against libvgic and compares counts afterwards. Reports in TAP.\n"
+		"\n"
+		"  --scenario NAME    run this one only; may be given several times\n"
+		"  --iterations N     amount of work, instead of each scenario's default\n"
+		"  --seed N           seed of the random numbers (default %u)\n"
+		"  --list             list the scenarios\n"
+		"  --help             print this\n",
+		DEFAULT_SEED);
+}
+
+static void print_list(void)
+{
+	for (size_t i = 0; i < NUM_SCENARIOS; i++)
+		printf("%-22s %s\n", scenarios[i].name, scenarios[i].what);
+}
+
+static bool parse_number(const char *text, uint64_t *number)
+{
+	char *end;
+
+	errno = 0;
+	*number = strtoull(text, &end, 0);
+	return errno == 0 && end != text && *end == '\0' && text[0] != '-';
+}
+
+static bool select_scenario(bool *selected, const char *name)
+{
+	for (size_t i = 0; i < NUM_SCENARIOS; i++) {
+		if (strcmp(scenarios[i].name, name) == 0) {
+			selected[i] = true;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool run_scenario(const struct scenario *s, uint64_t iterations, uint64_t seed, unsigned number)
+{
+	struct run run = { .name = s->name, .iterations = iterations, .seed = seed };
+
+	if (!run.iterations)
+		run.iterations = STRESS_TSAN ? s->tsan_iterations : s->iterations;
+	printf("# %s: %s; --seed %" PRIu64 " --iterations %" PRIu64 "\n", s->name, s->what, run.seed, run.iterations);
+	fflush(stdout);
+	s->run(&run);
+	if (run_has_failed(&run))
+		printf("# %s: %u failures\n", s->name, load_relaxed(&run.failures));
+	printf("%s %u - %s\n", run_has_failed(&run) ? "not ok" : "ok", number, s->name);
+	fflush(stdout);
+	return !run_has_failed(&run);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "scenario", required_argument, NULL, 's' }, { "iterations", required_argument, NULL, 'i' },
+		{ "seed", required_argument, NULL, 'r' },     { "list", no_argument, NULL, 'l' },
+		{ "help", no_argument, NULL, 'h' },           { NULL, 0, NULL, 0 },
+	};
+	bool selected[NUM_SCENARIOS] = { false };
+	uint64_t iterations = 0, seed = DEFAULT_SEED;
+	unsigned wanted = 0, number = 0;
+	bool all = true, passed = true;
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (option) {
+		case 's':
+			if (!select_scenario(selected, optarg)) {
+				fprintf(stderr, "vgic-stress: there is no scenario '%s' (see --list)\n", optarg);
+				return 2;
+			}
+			all = false;
+			break;
+		case 'i':
+			if (!parse_number(optarg, &iterations) || iterations == 0) {
+				fprintf(stderr, "vgic-stress: --iterations wants a number above 0, not '%s'\n", optarg);
+				return 2;
+			}
+			break;
+		case 'r':
+			if (!parse_number(optarg, &seed)) {
+				fprintf(stderr, "vgic-stress: --seed wants a number, not '%s'\n", optarg);
+				return 2;
+			}
+			break;
+		case 'l':
+			print_list();
+			return 0;
+		case 'h':
+			print_usage(stdout);
+			return 0;
+		default:
+			print_usage(stderr);
+			return 2;
+		}
+	}
+	if (optind < argc) {
+		fprintf(stderr, "vgic-stress: unexpected argument '%s'\n", argv[optind]);
+		return 2;
+	}
+	for (size_t i = 0; i < NUM_SCENARIOS; i++)
+		wanted += all || selected[i];
+	sleep_precisely();
+	printf("1..%u\n", wanted);
+	for (size_t i = 0; i < NUM_SCENARIOS; i++) {
+		if (all || selected[i])
+			passed &= run_scenario(&scenarios[i], iterations, seed, ++number);
+	}
+	return passed ? 0 : 1;
+}

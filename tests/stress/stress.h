@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * stress.h - what every stress scenario uses: its parameters, its failures,
+ * random numbers, and the list of scenarios.
+ *
+ * A scenario does a counted amount of work and then compares counts. Nothing in
+ * it depends on time: a lost interrupt or a lost wake-up shows as a controller
+ * that has come to rest with something left to do.
+ */
+#ifndef STRESS_STRESS_H
+#define STRESS_STRESS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define load_relaxed(p)     atomic_load_explicit((p), memory_order_relaxed)
+#define load_acquire(p)     atomic_load_explicit((p), memory_order_acquire)
+#define store_relaxed(p, v) atomic_store_explicit((p), (v), memory_order_relaxed)
+#define store_release(p, v) atomic_store_explicit((p), (v), memory_order_release)
+
+/* Sanitizers that make everything slower, or that keep signals back until the next system call. */
+#if defined(__SANITIZE_THREAD__)
+#define STRESS_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define STRESS_TSAN 1
+#endif
+#endif
+#ifndef STRESS_TSAN
+#define STRESS_TSAN 0
+#endif
+
+/* One run of one scenario. */
+struct run {
+	const char *name;
+	uint64_t iterations;
+	uint64_t seed;
+	_Atomic unsigned failures;
+};
+
+struct scenario {
+	const char *name;
+	const char *what;
+	uint64_t iterations;      /* by default */
+	uint64_t tsan_iterations; /* the same under ThreadSanitizer */
+	void (*run)(struct run *run);
+};
+
+/* Count a failure, and print the first ones. Any thread. */
+void run_fail(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Has the run failed? Threads that see it stop early. */
+static inline bool run_has_failed(struct run *run)
+{
+	return load_relaxed(&run->failures) != 0;
+}
+
+/* ---- Random numbers: one generator for each thread, all derived from the run's seed ---- */
+
+struct rng {
+	uint64_t state;
+};
+
+static inline void rng_init(struct rng *rng, uint64_t seed, uint64_t stream)
+{
+	rng->state = (seed + 1) * UINT64_C(0x9e3779b97f4a7c15) ^ (stream + 1) * UINT64_C(0xbf58476d1ce4e5b9);
+	rng->state |= 1; /* never zero */
+}
+
+static inline uint64_t rng_next(struct rng *rng)
+{
+	rng->state ^= rng->state >> 12;
+	rng->state ^= rng->state << 25;
+	rng->state ^= rng->state >> 27;
+	return rng->state * UINT64_C(0x2545f4914f6cdd1d);
+}
+
+/* 0 to @limit-1. */
+static inline uint32_t rng_below(struct rng *rng, uint32_t limit)
+{
+	return (uint32_t)((rng_next(rng) >> 32) * limit >> 32);
+}
+
+/* True once in @n times. */
+static inline bool rng_one_in(struct rng *rng, uint32_t n)
+{
+	return rng_below(rng, n) == 0;
+}
+
+/* A busy pause of up to @limit steps. */
+void pause_randomly(struct rng *rng, uint32_t limit);
+
+/* One step of such a pause. */
+static inline void pause_step(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("isb" ::: "memory");
+#else
+	atomic_signal_fence(memory_order_seq_cst);
+#endif
+}
+
+/* Sleep as briefly as the system can. */
+void nap(void);
+
+/* The @n-th step of waiting for another thread: spin, then yield, then nap. */
+void wait_step(unsigned n);
+
+/* ---- The scenarios ---- */
+
+/* edge.c */
+void run_edge_storm(struct run *run);
+void run_edge_lockstep(struct run *run);
+void run_edge_merge(struct run *run);
+void run_edge_handover(struct run *run);
+/* disable.c */
+void run_disable_spi(struct run *run);
+void run_disable_private(struct run *run);
+void run_disable_group(struct run *run);
+/* sgi.c */
+void run_sgi_storm(struct run *run);
+void run_sgi_ring(struct run *run);
+/* level.c */
+void run_level_exact(struct run *run);
+void run_level_shared(struct run *run);
+void run_level_resample(struct run *run);
+/* one_of_n.c */
+void run_one_of_n_exact(struct run *run);
+void run_one_of_n_spread(struct run *run);
+/* wake.c */
+void run_block_and_wake(struct run *run);
+void run_hidden_comes_to_light(struct run *run);
+/* life.c */
+void run_life_cycle(struct run *run);
+void run_register_storm(struct run *run);
+/* crowd.c */
+void run_crowd(struct run *run);
+
+#endif /* STRESS_STRESS_H */

@@ -1,0 +1,190 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# Boots Debian's kernel without a terminal and judges what it saw of the interrupt
+# controller. Reports in TAP; the guest's /proc/interrupts are in the comments.
+#
+#   boot-test.sh [--build DIR] [--vmm FILE] [CASE...]
+#
+# Cases, all of them by default:
+#   1cpu    one vCPU
+#   2cpus   two vCPUs
+#   ids     two vCPUs whose libvgic ids are 5 and 0
+#   repeat  two runs in virtual time print, and do to the controller, the same
+set -uo pipefail
+
+src=$(cd "$(dirname "$0")" && pwd)
+build=build
+vmm=
+while [ $# -gt 0 ]; do
+	case $1 in
+	--build) build=$2; shift ;;
+	--vmm) vmm=$2; shift ;;
+	--help) sed -n '3,/^set/s/^# \{0,1\}//p' "$0"; exit 0 ;;
+	-*) echo "boot-test.sh: $1 is no option; --help shows what there is" >&2; exit 2 ;;
+	*) break ;;
+	esac
+	shift
+done
+: "${vmm:=$build/vmm/vgic-vmm}"
+[ $# -gt 0 ] || set -- 1cpu 2cpus ids repeat
+
+# Unicorn leaks a little: in a build with AddressSanitizer that is no failure of ours.
+export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
+
+timeout=150
+# The kernel's self-test of its cryptography takes as long as all the rest, and has nothing to do with interrupts.
+command_line='console=ttyAMA0 panic=-1 cryptomgr.notests'
+complaints='nobody cared|rcu:.*stall|lockup|BUG:|Oops|Kernel panic|Unable to handle|selftest: complaint'
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+count=0
+failed=0
+
+comment()
+{
+	sed 's/^/# /'
+}
+
+# report NAME STATUS: one test, passed if the status is 0.
+report()
+{
+	count=$((count + 1))
+	if [ "$2" -eq 0 ]; then
+		echo "ok $count - $1"
+	else
+		echo "not ok $count - $1"
+		failed=$((failed + 1))
+	fi
+}
+
+# boot OUTPUT APPEND OPTION...: run the guest; what it prints and says goes to OUTPUT.
+boot()
+{
+	local output=$1 append=$2 status
+	shift 2
+	"$vmm" --kernel "$build/guest/vmlinuz" --initrd "$build/guest/initrd.img" --append "$command_line $append" \
+		--virtual-time --no-reboot --timeout $timeout "$@" </dev/null >"$output.raw" 2>&1
+	status=$?
+	tr -d '\r' <"$output.raw" >"$output"
+	return $status
+}
+
+# The guest's /proc/interrupts, out of its output.
+interrupts()
+{
+	sed -n '/^selftest: \/proc\/interrupts/,/^selftest: end of/p' "$1" | grep -v '^selftest'
+}
+
+# counted NAME CPUS OUTPUT: has the interrupt of that name a count above zero on every CPU?
+counted()
+{
+	interrupts "$3" | awk -v name="$1" -v cpus="$2" '
+		index($0, name) {
+			found = 1
+			for (i = 2; i <= cpus + 1; i++)
+				if ($i !~ /^[0-9]+$/ || $i + 0 == 0)
+					bad = 1
+		}
+		END { exit !found || bad }'
+}
+
+ran_everywhere()
+{
+	local cpu
+	for ((cpu = 0; cpu < $1; cpu++)); do
+		grep -qx "selftest: cpu $cpu ran user space on cpu $cpu" "$2" || return 1
+	done
+}
+
+# judge NAME CPUS OUTPUT STATUS: what every boot has to show.
+judge()
+{
+	local name=$1 cpus=$2 output=$3 status=$4 before=$failed
+
+	interrupts "$output" | comment
+	ran_everywhere "$cpus" "$output"
+	report "$name: user space ran on every vCPU" $?
+	counted arch_timer "$cpus" "$output"
+	report "$name: the timer's interrupt was counted on every vCPU" $?
+	if [ "$cpus" -gt 1 ]; then
+		counted 'Rescheduling interrupts' "$cpus" "$output"
+		report "$name: rescheduling IPIs were counted on every vCPU" $?
+		counted 'Function call interrupts' "$cpus" "$output"
+		report "$name: function call IPIs were counted on every vCPU" $?
+	fi
+	! grep -qE "$complaints" "$output"
+	report "$name: the kernel complained about nothing" $?
+	[ "$status" -eq 0 ] && grep -q 'selftest: done' "$output" && grep -q 'reboot: Power down' "$output"
+	report "$name: the guest powered off by PSCI" $?
+	if [ "$failed" -gt "$before" ]; then
+		echo "# $name: vgic-vmm ended with status $status; its output:"
+		comment <"$output"
+	fi
+}
+
+case_1cpu()
+{
+	boot "$work/1cpu" vgic.selftest --cpus 1
+	judge 1cpu 1 "$work/1cpu" $?
+}
+
+case_2cpus()
+{
+	boot "$work/2cpus" vgic.selftest --cpus 2
+	judge 2cpus 2 "$work/2cpus" $?
+}
+
+# GICR_TYPER.Processor_Number, bits 23:8, is the id and not the place in the order.
+carries_id()
+{
+	local value
+	value=$(awk -v name="vcpu$1" '/ read GICR_TYPER of / && $6 == name { print $NF; exit }' "$work/ids.trace")
+	[ -n "$value" ] && [ $(((value >> 8) & 0xffff)) -eq "$2" ]
+}
+
+case_ids()
+{
+	boot "$work/ids" vgic.selftest --cpus 2 --vcpu-ids 5,0 --trace-gic "$work/ids.trace"
+	judge ids 2 "$work/ids" $?
+	carries_id 0 5 && carries_id 1 0
+	report "ids: the redistributors carry the ids" $?
+}
+
+# Up to where both vCPUs run and have signalled each other: that is quick, and the rest of a boot is no different.
+case_repeat()
+{
+	local run
+	for run in a b; do
+		boot "$work/repeat.$run" vgic.selftest --cpus 2 --exit-on 'Switched to clocksource' \
+			--trace-gic "$work/trace.$run"
+		report "repeat: run $run came to the end" $?
+	done
+	cmp "$work/repeat.a.raw" "$work/repeat.b.raw" 2>&1 | comment
+	cmp -s "$work/repeat.a.raw" "$work/repeat.b.raw" && [ -s "$work/repeat.a.raw" ]
+	report "repeat: both runs printed the same bytes" $?
+	cmp "$work/trace.a" "$work/trace.b" 2>&1 | comment
+	cmp -s "$work/trace.a" "$work/trace.b" && grep -q 'vcpu1 read ICC_IAR1_EL1 acknowledged' "$work/trace.a"
+	report "repeat: both runs did the same to the interrupt controller" $?
+}
+
+if ! "$src/make-guest-image.sh" "$build" >"$work/image" 2>&1; then
+	comment <"$work/image"
+	echo 'Bail out! there is no guest image'
+	exit 1
+fi
+[ -x "$vmm" ] || {
+	echo "Bail out! $vmm is not built"
+	exit 1
+}
+for name; do
+	if ! declare -F "case_$name" >/dev/null; then
+		echo "Bail out! there is no case $name"
+		exit 2
+	fi
+	"case_$name"
+done
+echo "1..$count"
+[ "$failed" -eq 0 ]
