@@ -465,7 +465,7 @@ void setlpir_write(const struct frame_access *a, uint64_t value, uint64_t mask)
 
 	(void)mask;
 	config_lock(vgic);
-	irq = vgic->num_itses ? NULL : named_lpi(vgic, value);
+	irq = lpi_is_direct(vgic) ? named_lpi(vgic, value) : NULL;
 	if (irq && load_relaxed(&a->vcpu->lpis_enabled)) {
 		if (irq_target(load_relaxed(&irq->word)) != a->vcpu->index) {
 			lpi_read_config(vgic, irq);
@@ -483,7 +483,7 @@ void clrlpir_write(const struct frame_access *a, uint64_t value, uint64_t mask)
 
 	(void)mask;
 	config_lock(vgic);
-	irq = vgic->num_itses ? NULL : named_lpi(vgic, value);
+	irq = lpi_is_direct(vgic) ? named_lpi(vgic, value) : NULL;
 	if (irq && irq_target(load_relaxed(&irq->word)) == a->vcpu->index)
 		lpi_clear_pending(vgic, irq);
 	config_unlock(vgic);

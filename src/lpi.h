@@ -42,6 +42,12 @@ bool redist_run_work(struct vgic_vcpu *vcpu, int *steps);
 /* Reset: nothing is pending, all redistributors have LPIs disabled. Translations have been removed before. */
 void lpi_reset(struct vgic *vgic);
 
+/* Can LPIs be set by GICR_SETLPIR? In a system without an ITS; KVM's vGIC has no such thing. */
+static inline bool lpi_is_direct(const struct vgic *vgic)
+{
+	return vgic_has(vgic, VGIC_FEATURE_LPIS) && vgic->num_itses == 0 && vgic->profile != VGIC_PROFILE_KVM;
+}
+
 /* Registers; see redist.c. */
 uint64_t lpi_ctlr_read(struct vgic_vcpu *vcpu); /* the LPI bits of GICR_CTLR, under config_lock */
 bool lpi_ctlr_write(struct vgic_vcpu *vcpu, uint32_t value);

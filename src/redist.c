@@ -88,7 +88,7 @@ static uint64_t typer_read(const struct frame_access *a)
 		value |= GICR_TYPER_DPGS;
 	if (vgic_has(a->vgic, VGIC_FEATURE_LPIS)) {
 		value |= GICR_TYPER_PLPIS;
-		if (a->vgic->num_itses == 0)
+		if (lpi_is_direct(a->vgic))
 			value |= GICR_TYPER_DIRECT_LPI;
 	}
 	return value;

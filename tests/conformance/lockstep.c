@@ -593,7 +593,8 @@ enum event {
 	EVENT_ONE_OF_N,
 	EVENT_RESELECTED,
 	EVENT_FIRST_ERROR, /* and one for each kind of guest error */
-	NUM_EVENTS = EVENT_FIRST_ERROR + VGIC_NUM_GUEST_ERRORS,
+	/* Without an ITS the errors after this one cannot happen. */
+	NUM_EVENTS = EVENT_FIRST_ERROR + VGIC_GUEST_ROUTE_NO_TARGET + 1,
 };
 
 static const char *const event_names[EVENT_FIRST_ERROR] = {
@@ -621,7 +622,7 @@ static void add_events(const struct run *run, uint64_t *events)
 	events[EVENT_DEACTIVATION] += stats->deactivations;
 	events[EVENT_ONE_OF_N] += run->pair.num_one_of_n;
 	events[EVENT_RESELECTED] += run->pair.num_reselected;
-	for (unsigned kind = 0; kind < VGIC_NUM_GUEST_ERRORS; kind++)
+	for (unsigned kind = 0; EVENT_FIRST_ERROR + kind < NUM_EVENTS; kind++)
 		events[EVENT_FIRST_ERROR + kind] += stats->guest_errors[kind];
 }
 

@@ -4,6 +4,7 @@
  */
 #include "machine.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,6 +55,25 @@ static void *allocate(size_t count, size_t size)
 	return memory;
 }
 
+/* LPIs need guest memory; these tests give them none. */
+static int no_memory_to_read(void *opaque, uint64_t address, void *buffer, size_t size)
+{
+	(void)opaque;
+	(void)address;
+	(void)buffer;
+	(void)size;
+	return -EFAULT;
+}
+
+static int no_memory_to_write(void *opaque, uint64_t address, const void *buffer, size_t size)
+{
+	(void)opaque;
+	(void)address;
+	(void)buffer;
+	(void)size;
+	return -EFAULT;
+}
+
 struct machine *machine_describe(enum vgic_profile profile, uint32_t num_vcpus)
 {
 	struct machine *m = allocate(1, sizeof(*m));
@@ -74,6 +94,8 @@ struct machine *machine_describe(enum vgic_profile profile, uint32_t num_vcpus)
 	m->config.ops.kick = on_kick;
 	m->config.ops.deactivated = on_deactivated;
 	m->config.ops.guest_error = on_guest_error;
+	m->config.ops.guest_read = no_memory_to_read;
+	m->config.ops.guest_write = no_memory_to_write;
 	return m;
 }
 

@@ -26,7 +26,8 @@
 #define RESIDENT (UINT64_C(1) << 8)
 #define ONE_OF_N (UINT64_C(1) << 9)
 
-#define NUM_FLAG_WORDS 1024u
+#define HELD     (UINT64_C(1) << 10)
+#define NUM_FLAG_WORDS 2048u
 
 #define PRIORITY(n) ((uint64_t)(n) << 12)
 #define TARGET(n)   ((uint64_t)(n) << 20)
@@ -141,8 +142,11 @@ static const struct step steps[] = {
 	{ irq_unacknowledge, 0, PENDING | ACTIVE | LPI, ACTIVE, 0 },
 	{ irq_unacknowledge, 0, PENDING | ACTIVE | LPI, ACTIVE | PENDING, PENDING },
 	{ irq_unacknowledge, PENDING, PENDING | ACTIVE | LPI, ACTIVE | PENDING, PENDING },
-	{ irq_unacknowledge, PENDING, PENDING | ACTIVE | LPI, LPI, LPI | PENDING },
-	{ irq_unacknowledge, PENDING, PENDING | ACTIVE | LPI, LPI | PENDING, LPI | PENDING },
+	{ irq_unacknowledge, LPI | PENDING | SOURCE(3), PENDING | ACTIVE | LPI | ALL_SOURCES,
+	  LPI | SOURCE(3), LPI | PENDING | SOURCE(3) },
+	{ irq_unacknowledge, LPI | PENDING, PENDING | ACTIVE | LPI | ALL_SOURCES, LPI | PENDING, LPI | PENDING },
+	/* ... not of an LPI that has been unmapped meanwhile */
+	{ irq_unacknowledge, LPI | PENDING, PENDING | ACTIVE | LPI | ALL_SOURCES, LPI | SOURCE(0), LPI | SOURCE(0) },
 
 	/* Reset: lines that a device drives stay high, nothing else stays */
 	{ irq_reset, 0, ~UINT64_C(0), ~UINT64_C(0), LINE | (ALL_SOURCES & ~MESSAGE) },
@@ -153,6 +157,26 @@ static const struct step steps[] = {
 	{ irq_reset, TARGET(1), ~UINT64_C(0), PENDING | LINE | MESSAGE, TARGET(1) },
 	{ irq_reset, TARGET(1), ~UINT64_C(0), LINE | MESSAGE | SOURCE(6) | TARGET(2), TARGET(1) | LINE | SOURCE(6) },
 	{ irq_reset, EDGE, ~UINT64_C(0), EDGE | PENDING | LINE | SOURCE(23), EDGE | LINE | SOURCE(23) },
+
+	/* LPIs: where they are, and whether that redistributor has them enabled */
+	{ irq_lpi_place, 5, TARGET(0xffff) | HELD, TARGET(0xffff), TARGET(5) },
+	{ irq_lpi_place, 5 | IRQ_PLACE_HELD, TARGET(0xffff) | HELD, TARGET(2), TARGET(5) | HELD },
+	{ irq_lpi_place, 1024, TARGET(0xffff) | HELD, TARGET(2) | HELD, TARGET(1024) },
+	{ irq_lpi_place, 0xffff, TARGET(0xffff) | HELD, TARGET(2) | HELD, TARGET(0xffff) },
+	{ irq_lpi_map, 7, TARGET(0xffff) | HELD | MAPPED, TARGET(0xffff), TARGET(7) | MAPPED },
+	{ irq_lpi_map, 7, TARGET(0xffff) | HELD | MAPPED | PENDING, PENDING, TARGET(7) | MAPPED | PENDING },
+	/* The last translation is gone: nothing is pending, and the generation is the next one, wrapping */
+	{ irq_lpi_unmap, 0, TARGET(0xffff) | HELD | MAPPED | PENDING | ALL_SOURCES,
+	  MAPPED | PENDING | TARGET(3) | SOURCE(0), TARGET(0xffff) | SOURCE(1) },
+	{ irq_lpi_unmap, 0, TARGET(0xffff) | HELD | MAPPED | PENDING | ALL_SOURCES,
+	  MAPPED | HELD | ALL_SOURCES, TARGET(0xffff) },
+	{ irq_lpi_renew, 0, ALL_SOURCES, SOURCE(0) | SOURCE(1), SOURCE(2) },
+	/* The configuration byte: bit 0 enables, bit 1 is ignored */
+	{ irq_lpi_configure, 0xa3, ENABLED | PRIORITY(0xff), PRIORITY(0xf8), ENABLED | PRIORITY(0xa0) },
+	{ irq_lpi_configure, 0xa2, ENABLED | PRIORITY(0xff), ENABLED | PRIORITY(0xf8), PRIORITY(0xa0) },
+	/* EnableLPIs is cleared: the latch goes to the pending table */
+	{ irq_lpi_hold, 0, HELD | PENDING, PENDING, HELD },
+	{ irq_lpi_hold, 0, HELD | PENDING, HELD, HELD },
 };
 // clang-format on
 
@@ -339,17 +363,18 @@ static void best_level_of_any_set(void **state)
 	}
 }
 
-/* ---- Predicates, over every combination of the ten flags ---- */
+/* ---- Predicates, over every combination of the eleven flags ---- */
 
 /* One flag word taken apart; the rules are the architecture's, with no word in sight. */
 struct flags {
-	bool latch, line, active, enabled, edge;
+	bool latch, line, active, enabled, edge, held;
 };
 
 static struct flags flags_of(uint64_t w)
 {
 	return (struct flags){
-		.latch = w & PENDING, .line = w & LINE, .active = w & ACTIVE, .enabled = w & ENABLED, .edge = w & EDGE
+		.latch = w & PENDING, .line = w & LINE, .active = w & ACTIVE, .enabled = w & ENABLED, .edge = w & EDGE,
+		.held = w & HELD
 	};
 }
 
@@ -366,7 +391,7 @@ static bool naive_is_deliverable(uint64_t w)
 {
 	const struct flags f = flags_of(w);
 
-	if (!f.enabled || f.active)
+	if (!f.enabled || f.active || f.held)
 		return false;
 	return naive_is_pending(w);
 }
@@ -378,7 +403,7 @@ static void predicates_of_every_flag_word(void **state)
 	(void)state;
 	for (uint64_t flags = 0; flags < NUM_FLAG_WORDS; flags++) {
 		for (int n = 0; n < 8; n++) {
-			const uint64_t w = flags | rng_next(&rng) << 10;
+			const uint64_t w = flags | rng_next(&rng) << 11;
 			const uint32_t target = irq_target(w);
 
 			assert_int_equal(irq_is_pending(w), naive_is_pending(flags));

@@ -4,6 +4,7 @@
  */
 #include "unit.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "gic_regs.h"
@@ -22,6 +23,25 @@ static void count_report(void *opaque, const struct vgic_guest_error *error)
 
 	u->num_reports++;
 	u->last_report = *error;
+}
+
+/* LPIs need guest memory; these tests give them none. */
+static int no_memory_to_read(void *opaque, uint64_t address, void *buffer, size_t size)
+{
+	(void)opaque;
+	(void)address;
+	(void)buffer;
+	(void)size;
+	return -EFAULT;
+}
+
+static int no_memory_to_write(void *opaque, uint64_t address, const void *buffer, size_t size)
+{
+	(void)opaque;
+	(void)address;
+	(void)buffer;
+	(void)size;
+	return -EFAULT;
 }
 
 struct unit *unit_start(uint32_t num_vcpus, uint32_t extra, uint32_t lpi_id_bits)
@@ -45,6 +65,8 @@ struct unit *unit_start(uint32_t num_vcpus, uint32_t extra, uint32_t lpi_id_bits
 	config.vcpus = vcpus;
 	config.ops.kick = count_kick;
 	config.ops.guest_error = count_report;
+	config.ops.guest_read = no_memory_to_read;
+	config.ops.guest_write = no_memory_to_write;
 	config.opaque = u;
 	assert_int_equal(vgic_create(&config, &u->vgic), 0);
 	free(vcpus);
