@@ -35,7 +35,7 @@ export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 timeout=150
 # The kernel's self-test of its cryptography takes as long as all the rest, and has nothing to do with interrupts.
 command_line='console=ttyAMA0 panic=-1 cryptomgr.notests'
-complaints='nobody cared|rcu:.*stall|lockup|BUG:|Oops|Kernel panic|Unable to handle|selftest: complaint'
+complaints='nobody cared|ITS queue (timeout|not idle)|rcu:.*stall|lockup|BUG:|Oops|Kernel panic|Unable to handle|selftest: complaint'
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -115,6 +115,9 @@ judge()
 		counted 'Function call interrupts' "$cpus" "$output"
 		report "$name: function call IPIs were counted on every vCPU" $?
 	fi
+	grep -q 'ITS@.*: allocated .* Devices' "$output" && grep -q 'ITS@.*: allocated .* Interrupt Collections' "$output" &&
+		[ "$(grep -c 'CPU[0-9]*: using allocated LPI pending table' "$output")" -eq "$cpus" ]
+	report "$name: the kernel found the ITS and allocated its tables" $?
 	! grep -qE "$complaints" "$output"
 	report "$name: the kernel complained about nothing" $?
 	[ "$status" -eq 0 ] && grep -q 'selftest: done' "$output" && grep -q 'reboot: Power down' "$output"

@@ -15,6 +15,7 @@
 
 #define PHANDLE_GIC   1u
 #define PHANDLE_CLOCK 2u
+#define PHANDLE_ITS   3u
 
 /* Interrupt specifiers: type, number within the type, trigger. */
 #define INTERRUPT_SPI  0u
@@ -163,6 +164,17 @@ static void put_timer(struct writer *w)
 	end_node(w);
 }
 
+static void put_its(struct writer *w)
+{
+	begin_node(w, "its@%llx", ITS_BASE);
+	put_string(w, "compatible", "arm,gic-v3-its");
+	put_empty(w, "msi-controller");
+	put_cell(w, "#msi-cells", 1);
+	put_reg(w, ITS_BASE, VGIC_ITS_FRAME_SIZE);
+	put_cell(w, "phandle", PHANDLE_ITS);
+	end_node(w);
+}
+
 static void put_gic(struct writer *w, const struct machine *machine)
 {
 	const unsigned num = machine->num_vcpus;
@@ -186,6 +198,7 @@ static void put_gic(struct writer *w, const struct machine *machine)
 	put_cell(w, "#redistributor-regions", num > low ? 2 : 1);
 	put_cells(w, "reg", reg, num > low ? 12 : 8);
 	put_cell(w, "phandle", PHANDLE_GIC);
+	put_its(w);
 	end_node(w);
 }
 

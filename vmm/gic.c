@@ -30,6 +30,40 @@ static void on_kick(void *opaque, struct vgic_vcpu *gic)
 		cpu_stop(machine->running->cpu);
 }
 
+/*
+ * The guest's tables. There is one thread: nothing else touches memory meanwhile, and an aligned memcpy() of 8 bytes is
+ * as good as one access.
+ */
+static int on_guest_read(void *opaque, uint64_t address, void *buffer, size_t size)
+{
+	const struct machine *machine = opaque;
+
+	if (!machine_is_ram(machine, address, size))
+		return -EFAULT;
+	memcpy(buffer, machine_ram(machine, address), size);
+	return 0;
+}
+
+static int on_guest_write(void *opaque, uint64_t address, const void *buffer, size_t size)
+{
+	const struct machine *machine = opaque;
+
+	if (!machine_is_ram(machine, address, size))
+		return -EFAULT;
+	memcpy(machine_ram(machine, address), buffer, size);
+	return 0;
+}
+
+/* The run loop goes on with it between two runs: see gic_run_work(). */
+static void on_work_pending(void *opaque)
+{
+	struct machine *machine = opaque;
+
+	machine->gic_has_work = true;
+	if (machine->running)
+		cpu_stop(machine->running->cpu);
+}
+
 static void on_guest_error(void *opaque, const struct vgic_guest_error *error)
 {
 	struct machine *machine = opaque;
@@ -49,6 +83,7 @@ int gic_create(struct machine *machine)
 		{ .base = GICR_BASE, .num_frames = first },
 		{ .base = GICR_HIGH_BASE, .num_frames = machine->num_vcpus - first },
 	};
+	const struct vgic_its_config its = { .has_base = true, .base = ITS_BASE };
 	struct vgic_vcpu_config *vcpus = calloc(machine->num_vcpus, sizeof(*vcpus));
 	struct vgic_config config;
 	int ret = -ENOMEM;
@@ -60,7 +95,13 @@ int gic_create(struct machine *machine)
 	config.dist_base = GICD_BASE;
 	config.num_redist_regions = machine->num_vcpus > first ? 2 : 1;
 	config.redist_regions = regions;
+	config.features |= VGIC_FEATURE_LPIS;
+	config.num_itses = 1;
+	config.itses = &its;
 	config.ops.kick = on_kick;
+	config.ops.guest_read = on_guest_read;
+	config.ops.guest_write = on_guest_write;
+	config.ops.work_pending = on_work_pending;
 	config.ops.guest_error = on_guest_error;
 	config.opaque = machine;
 	if (vcpus) {
@@ -142,6 +183,24 @@ static void redist_high_write(void *owner, uint64_t offset, unsigned width, uint
 	redist_write(owner, GICR_HIGH_BASE, GICR_MAX_FRAMES, offset, width, value);
 }
 
+static uint64_t its_read(void *owner, uint64_t offset, unsigned width)
+{
+	struct vcpu *vcpu = owner;
+	uint64_t value = 0;
+
+	vgic_mmio_read(vcpu->machine->vgic, ITS_BASE + offset, width, &value);
+	trace_its(vcpu->machine->trace, vcpu, false, (uint32_t)offset, width, value);
+	return value;
+}
+
+static void its_write(void *owner, uint64_t offset, unsigned width, uint64_t value)
+{
+	struct vcpu *vcpu = owner;
+
+	trace_its(vcpu->machine->trace, vcpu, true, (uint32_t)offset, width, value);
+	vgic_mmio_write(vcpu->machine->vgic, ITS_BASE + offset, width, value);
+}
+
 int gic_map(struct vcpu *vcpu)
 {
 	const uint64_t num = vcpu->machine->num_vcpus;
@@ -149,6 +208,9 @@ int gic_map(struct vcpu *vcpu)
 	int ret;
 
 	ret = cpu_map_mmio(vcpu->cpu, GICD_BASE, VGIC_DIST_FRAME_SIZE, dist_read, dist_write, vcpu);
+	if (ret)
+		return ret;
+	ret = cpu_map_mmio(vcpu->cpu, ITS_BASE, VGIC_ITS_FRAME_SIZE, its_read, its_write, vcpu);
 	if (ret)
 		return ret;
 	ret = cpu_map_mmio(vcpu->cpu, GICR_BASE, first * VGIC_REDIST_FRAME_SIZE, redist_low_read, redist_low_write,
@@ -187,7 +249,16 @@ int gic_icc_write(struct vcpu *vcpu, uint32_t reg, uint64_t value)
 	return ret;
 }
 
-/* ---- Lines ------------------------------------------------------------------------------ */
+bool gic_run_work(struct machine *machine)
+{
+	const bool had_work = machine->gic_has_work;
+
+	if (had_work)
+		machine->gic_has_work = vgic_run_work(machine->vgic) > 0;
+	return had_work;
+}
+
+/* ---- Lines and messages ------------------------------------------------------------------------------ */
 
 void gic_set_spi(struct machine *machine, uint32_t intid, unsigned source, bool level)
 {
@@ -205,4 +276,10 @@ void gic_set_ppi(struct vcpu *vcpu, uint32_t intid, unsigned source, bool level)
 {
 	trace_event(vcpu->machine->trace, vcpu->machine, vcpu, "ppi %u source %u level %d", intid, source, level);
 	vgic_set_ppi(vcpu->gic, intid, source, level);
+}
+
+void gic_signal_msi(struct machine *machine, uint32_t devid, uint32_t eventid)
+{
+	trace_event(machine->trace, machine, NULL, "msi device 0x%x event %u", devid, eventid);
+	vgic_its_signal(vgic_its_by_index(machine->vgic, 0), devid, eventid);
 }

@@ -24,9 +24,15 @@ bool gic_has_register(uint32_t reg);
 int gic_icc_read(struct vcpu *vcpu, uint32_t reg, uint64_t *value);
 int gic_icc_write(struct vcpu *vcpu, uint32_t reg, uint64_t value);
 
+/* Do a part of the work that register writes have left. Returns whether there was any: then ask again soon. */
+bool gic_run_work(struct machine *machine);
+
 /* Lines. An INTID that does not exist is ignored. */
 void gic_set_spi(struct machine *machine, uint32_t intid, unsigned source, bool level);
 void gic_pulse_spi(struct machine *machine, uint32_t intid);
 void gic_set_ppi(struct vcpu *vcpu, uint32_t intid, unsigned source, bool level);
+
+/* A device's MSI. What is mapped nowhere is dropped. */
+void gic_signal_msi(struct machine *machine, uint32_t devid, uint32_t eventid);
 
 #endif /* VMM_GIC_H */

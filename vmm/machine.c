@@ -480,7 +480,7 @@ static void run_until_end(struct machine *machine)
 	unsigned rounds = 0;
 
 	while (machine->end == END_NONE) {
-		bool any = false;
+		bool any = gic_run_work(machine);
 
 		for (unsigned i = 0; i < machine->num_vcpus && machine->end == END_NONE; i++)
 			any |= run_vcpu(&machine->vcpus[i]);
@@ -564,6 +564,7 @@ static int reset(struct machine *machine)
 	pl011_reset(&machine->uart);
 	lower_testdev_lines(machine);
 	vgic_reset(machine->vgic);
+	machine->gic_has_work = false;
 	/* Private anonymous memory reads as zeros afterwards. */
 	if (madvise(machine->ram, machine->ram_size, MADV_DONTNEED))
 		memset(machine->ram, 0, machine->ram_size);

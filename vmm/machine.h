@@ -17,7 +17,7 @@
 /* ---- The address map ------------------------------------------------------------- */
 
 #define GICD_BASE      0x08000000ull
-#define ITS_BASE       0x08080000ull /* reserved for an ITS, 128 KiB */
+#define ITS_BASE       0x08080000ull
 #define GICR_BASE      0x080a0000ull
 #define UART_BASE      0x09000000ull
 #define UART_SIZE      0x1000ull
@@ -69,6 +69,7 @@ struct machine {
 	uint64_t ram_size;
 
 	struct vgic *vgic;
+	bool gic_has_work; /* vgic_run_work() has something to do */
 	unsigned num_vcpus;
 	struct vcpu *vcpus;
 	struct vcpu *running; /* NULL between runs */
@@ -86,6 +87,7 @@ struct machine {
 
 	uint64_t wall_start;
 
+	uint32_t testdev_devid;
 	struct pl011 uart;
 	struct console *console;
 	struct trace *trace;

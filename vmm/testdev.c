@@ -36,6 +36,12 @@ void testdev_write(void *owner, uint64_t offset, unsigned width, uint64_t value)
 		if (vcpu < machine->num_vcpus)
 			gic_set_ppi(&machine->vcpus[vcpu], v & PPI_MASK, TESTDEV_SOURCE, level);
 		break;
+	case TESTDEV_DEVID:
+		machine->testdev_devid = v;
+		break;
+	case TESTDEV_MSI:
+		gic_signal_msi(machine, machine->testdev_devid, v);
+		break;
 	default:
 		break;
 	}

@@ -8,6 +8,8 @@
  *   0x4     TESTDEV_PULSE    W       one edge on the line of SPI bits[9:0]
  *   0x8     TESTDEV_PPI      W       drive the line of PPI bits[4:0] of vCPU bits[25:16] to the level in bit 31
  *   0xc     TESTDEV_ID       R       TESTDEV_MAGIC
+ *   0x10    TESTDEV_DEVID    W       the DeviceID of the MSIs that follow
+ *   0x14    TESTDEV_MSI      W       an MSI of that DeviceID; the value is the EventID
  *
  * Lines are driven on source TESTDEV_SOURCE, beside the line's own device. An
  * INTID or vCPU that does not exist is ignored. bits[25:16] are the vCPU's place
@@ -26,6 +28,8 @@
 #define TESTDEV_PULSE 0x4u
 #define TESTDEV_PPI   0x8u
 #define TESTDEV_ID    0xcu
+#define TESTDEV_DEVID 0x10u
+#define TESTDEV_MSI   0x14u
 
 #define TESTDEV_LEVEL (1u << 31)
 #define TESTDEV_MAGIC 0x43494756u /* "VGIC" */

@@ -60,6 +60,15 @@ static const struct register_name redist_names[] = {
 	{ 0x10d00, 1, 4, "GICR_IGRPMODR0", 0 },  { 0x10e00, 1, 4, "GICR_NSACR", 0 },
 };
 
+static const struct register_name its_names[] = {
+	{ 0x00000, 1, 4, "GITS_CTLR", 0 },       { 0x00004, 1, 4, "GITS_IIDR", 0 },
+	{ 0x00008, 1, 8, "GITS_TYPER", 0 },      { 0x00080, 1, 8, "GITS_CBASER", 0 },
+	{ 0x00088, 1, 8, "GITS_CWRITER", 0 },    { 0x00090, 1, 8, "GITS_CREADR", 0 },
+	{ 0x00100, 8, 8, "GITS_BASER", 0 },      { 0x0ffd0, 4, 4, "GITS_PIDR", 4 },
+	{ 0x0ffe0, 4, 4, "GITS_PIDR", 0 },       { 0x0fff0, 4, 4, "GITS_CIDR", 0 },
+	{ 0x10040, 1, 4, "GITS_TRANSLATER", 0 },
+};
+
 static const struct {
 	uint32_t reg;
 	const char *name;
@@ -128,17 +137,30 @@ static const char *direction(bool is_write)
 	return is_write ? "write" : "read";
 }
 
-void trace_dist(struct trace *trace, const struct vcpu *vcpu, bool is_write, uint32_t offset, unsigned width,
-		uint64_t value)
+/* A frame of which there is one. */
+static void trace_frame(struct trace *trace, const struct vcpu *vcpu, const struct register_name *names,
+			size_t num_names, bool is_write, uint32_t offset, unsigned width, uint64_t value)
 {
 	char name[NAME_SIZE];
 
 	if (!trace)
 		return;
-	find_name(dist_names, ARRAY_SIZE(dist_names), offset, name);
+	find_name(names, num_names, offset, name);
 	begin_line(trace, vcpu->machine, vcpu);
 	fprintf(trace->file, "%s %s offset 0x%04" PRIx32 " width %u value 0x%" PRIx64 "\n", direction(is_write), name,
 		offset, width, value);
+}
+
+void trace_dist(struct trace *trace, const struct vcpu *vcpu, bool is_write, uint32_t offset, unsigned width,
+		uint64_t value)
+{
+	trace_frame(trace, vcpu, dist_names, ARRAY_SIZE(dist_names), is_write, offset, width, value);
+}
+
+void trace_its(struct trace *trace, const struct vcpu *vcpu, bool is_write, uint32_t offset, unsigned width,
+	       uint64_t value)
+{
+	trace_frame(trace, vcpu, its_names, ARRAY_SIZE(its_names), is_write, offset, width, value);
 }
 
 void trace_redist(struct trace *trace, const struct vcpu *vcpu, unsigned frame, bool is_write, uint32_t offset,

@@ -17,9 +17,11 @@ struct vcpu;
 int trace_open(const char *path, struct trace **trace);
 void trace_close(struct trace *trace);
 
-/* A register access by @vcpu. The offset is in the distributor, or in the redistributor frame of vCPU @frame. */
+/* A register access by @vcpu. The offset is in the distributor, in the ITS, or in the redistributor frame of vCPU @frame. */
 void trace_dist(struct trace *trace, const struct vcpu *vcpu, bool is_write, uint32_t offset, unsigned width,
 		uint64_t value);
+void trace_its(struct trace *trace, const struct vcpu *vcpu, bool is_write, uint32_t offset, unsigned width,
+	       uint64_t value);
 void trace_redist(struct trace *trace, const struct vcpu *vcpu, unsigned frame, bool is_write, uint32_t offset,
 		  unsigned width, uint64_t value);
 
