@@ -463,7 +463,8 @@ int vgic_redist_write(struct vgic_vcpu *vcpu, uint32_t offset, unsigned width, u
  * @reg:    its encoding: VGIC_SYSREG(op0, op1, CRn, CRm, op2) or VGIC_ICC_*
  * @value:  the result; untouched on error
  *
- * Reading ICC_IAR0 or ICC_IAR1 acknowledges. Returns 0, or
+ * Reading ICC_IAR0 or ICC_IAR1 acknowledges. The vCPU's lines may be others after an access, to be looked at before it
+ * goes on: by vgic_enter_guest() on the way back into the guest, or by vgic_poll_lines(). Returns 0, or
  *   -ENOENT   no register of the GIC: the VMM decides
  *   -EACCES   a register of the GIC, but this access is UNDEFINED (write-only, or not implemented): inject an Undefined
  *             Instruction exception
