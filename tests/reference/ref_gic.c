@@ -235,7 +235,8 @@ bool ref_ranks_at_least(const struct ref_gic *ref, uint32_t vcpu, uint32_t intid
 static uint32_t find_hppi_with_lpis(const struct ref_gic *ref, uint32_t vcpu, uint64_t hint, uint32_t best)
 {
 	for (uint32_t intid = GIC_FIRST_LPI; ref->lpis != NULL && intid < ref_lpis_end(ref->lpis); intid++) {
-		if (!irq_is_eligible(ref, vcpu, intid))
+		/* Most are not: it is asked first, or the tests would take too long. */
+		if (!ref_lpi(ref->lpis, intid)->latch || !irq_is_eligible(ref, vcpu, intid))
 			continue;
 		if (best == GIC_SPURIOUS || !ref_ranks_at_least(ref, vcpu, best, intid) ||
 		    (intid == hint && ref_ranks_at_least(ref, vcpu, intid, best)))
