@@ -22,7 +22,7 @@
 
 #include "pair.h"
 
-#define DEFAULT_STEPS   2500u
+#define DEFAULT_STEPS   5000u
 #define MIN_FOR_EVENTS  2500u
 #define STEPS_PER_CHECK 250u
 #define MAX_ITSES       2u
@@ -756,7 +756,7 @@ static const struct {
 	{ 12, op_table_registers, false }, { 40, op_property, false }, { 25, op_pending_bits, false },
 	{ 12, op_level1, true },      { 12, op_hole, false },        { 5, op_queue_hole, true },
 	{ 15, op_its_enable, true },  { 6, op_its_tables, true },    { 20, op_any_register, true },
-	{ 5, op_cwriter, true },      { 30, op_masks, false },       { 40, op_repair, false },
+	{ 5, op_cwriter, true },      { 15, op_masks, false },       { 40, op_repair, false },
 	{ 40, op_repair_its, true },  { 60, op_direct, false },      { 1, op_reset, false },
 };
 
