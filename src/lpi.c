@@ -167,6 +167,16 @@ static void configure_group(struct vgic *vgic, uint32_t first, uint32_t n, uint6
 	}
 }
 
+/*
+ * Has the group entries in the guest's tables? GICR_PROPBASER.IDbits is one for all:
+ * a redistributor that is off can narrow it under the mapped LPIs of the others.
+ * Such LPIs are enabled and held with the rest.
+ */
+static bool group_is_in_tables(const struct vgic *vgic, const struct lpi_walk *walk)
+{
+	return walk->at < lpi_intid_end(vgic) - FIRST_LPI;
+}
+
 /* The LPIs of one group that are mapped nowhere, as bits. */
 static uint64_t group_strays(struct vgic *vgic, const struct lpi_walk *walk, uint32_t n)
 {
@@ -189,9 +199,10 @@ static void enable_group(struct vgic *vgic, const struct lpi_walk *walk, uint32_
 {
 	struct vgic_vcpu *vcpu = vgic->vcpus[walk->vcpu];
 	struct irq *group = &vgic->lpis[walk->at];
+	const bool in_tables = group_is_in_tables(vgic, walk);
 	uint64_t members = group_members(vgic, walk, n), pending = 0, strays = 0;
 
-	if (!vcpu->pending_table_is_zero)
+	if (in_tables && !vcpu->pending_table_is_zero)
 		guest_read_u64(vgic, pending_address(vcpu, walk->at), &pending);
 	if (pending)
 		strays = pending & group_strays(vgic, walk, n);
@@ -200,7 +211,8 @@ static void enable_group(struct vgic *vgic, const struct lpi_walk *walk, uint32_
 	members |= strays;
 	for (uint64_t bits = pending & members; bits; bits &= bits - 1)
 		irq_change(vgic, &group[__builtin_ctzll(bits)], irq_latch, 0);
-	configure_group(vgic, walk->at, n, members);
+	if (in_tables)
+		configure_group(vgic, walk->at, n, members);
 	for (; members; members &= members - 1)
 		irq_change(vgic, &group[__builtin_ctzll(members)], irq_clear_bits, IRQ_HELD);
 }
@@ -214,19 +226,15 @@ static void write_pending(struct vgic *vgic, uint64_t address, uint64_t pending)
 	guest_write(vgic, address, bytes, sizeof(bytes));
 }
 
-/*
- * EnableLPIs was cleared. What the set before it had not come to read stays in the
- * table. LPIs past GICR_PROPBASER.IDbits (another redistributor may have narrowed
- * it) are held like the others, but have no bit in it.
- */
+/* EnableLPIs was cleared. What the set before it had not come to read stays in the table. */
 static void disable_group(struct vgic *vgic, const struct lpi_walk *walk, uint32_t n)
 {
 	struct vgic_vcpu *vcpu = vgic->vcpus[walk->vcpu];
-	const bool in_table = walk->at < lpi_intid_end(vgic) - FIRST_LPI;
+	const bool in_tables = group_is_in_tables(vgic, walk);
 	const uint64_t members = group_members(vgic, walk, n);
 	uint64_t table = 0, pending = 0;
 
-	if (in_table)
+	if (in_tables)
 		guest_read_u64(vgic, pending_address(vcpu, walk->at), &table);
 	if (table && walk->at >= walk->unread)
 		pending = table & (members | group_strays(vgic, walk, n));
@@ -236,7 +244,7 @@ static void disable_group(struct vgic *vgic, const struct lpi_walk *walk, uint32
 		if (irq_change(vgic, irq, irq_lpi_hold, 0) & IRQ_PENDING)
 			pending |= bits & -bits;
 	}
-	if (in_table && pending != table)
+	if (in_tables && pending != table)
 		write_pending(vgic, pending_address(vcpu, walk->at), pending);
 }
 
@@ -261,12 +269,10 @@ static bool walk_is_needed(const struct vgic *vgic, const struct lpi_walk *walk)
 	return walk->kind == LPI_WALK_DISABLE || vcpu->num_lpis > 0;
 }
 
-/* Walks that take LPIs away must not miss one, wherever GICR_PROPBASER.IDbits is now. */
+/* Only what reads nothing but the configuration table may end where that does. */
 static uint32_t walk_end(const struct vgic *vgic, const struct lpi_walk *walk)
 {
-	if (walk->kind == LPI_WALK_DISABLE || walk->kind == LPI_WALK_MOVE)
-		return vgic->num_lpis;
-	return lpi_intid_end(vgic) - FIRST_LPI;
+	return walk->kind == LPI_WALK_INVALIDATE ? lpi_intid_end(vgic) - FIRST_LPI : vgic->num_lpis;
 }
 
 /*

@@ -669,6 +669,9 @@ static bool all_events_happened(const uint64_t *events)
 					   event_names[i] :
 					   vgic_guest_error_name((enum vgic_guest_error_kind)(i - EVENT_FIRST_ERROR));
 
+		/* There are no LPIs here: see its_lockstep. */
+		if (i == EVENT_FIRST_ERROR + VGIC_GUEST_ITS_COMMAND || i == EVENT_FIRST_ERROR + VGIC_GUEST_MEMORY)
+			continue;
 		printf("# %10" PRIu64 " %s\n", events[i], name);
 		if (events[i] == 0)
 			all = false;

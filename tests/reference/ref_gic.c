@@ -240,7 +240,9 @@ bool ref_ranks_at_least(const struct ref_gic *ref, uint32_t vcpu, uint32_t intid
 /* The same of @best and all LPIs. */
 static uint32_t find_hppi_with_lpis(const struct ref_gic *ref, uint32_t vcpu, uint64_t hint, uint32_t best)
 {
-	for (uint32_t intid = GIC_FIRST_LPI; ref->lpis != NULL && intid < ref_lpis_end(ref->lpis); intid++) {
+	uint32_t intid = GIC_FIRST_LPI;
+
+	for (; ref->lpis != NULL && (intid = ref_lpis_next_pending(ref->lpis, intid)) != 0; intid++) {
 		if (!irq_is_eligible(ref, vcpu, intid))
 			continue;
 		if (best == GIC_SPURIOUS || !ref_ranks_at_least(ref, vcpu, best, intid) ||

@@ -127,9 +127,13 @@ static bool range_exists(struct ref_lpis *r, uint64_t address, uint64_t size)
 
 /* ---- LPIs ------------------------------------------------------------------------------------- */
 
-uint32_t ref_lpis_end(const struct ref_lpis *r)
+uint32_t ref_lpis_next_pending(const struct ref_lpis *r, uint32_t intid)
 {
-	return r->end;
+	for (; intid < r->end; intid++) {
+		if (r->lpis[intid - GIC_FIRST_LPI].irq.latch)
+			return intid;
+	}
+	return 0;
 }
 
 static struct lpi *find_lpi(const struct ref_lpis *r, uint32_t intid)
@@ -967,6 +971,22 @@ struct vgic_its_stats ref_its_stats(const struct ref_lpis *r, uint32_t number)
 	for (uint32_t i = 0; i < its->max_events; i++)
 		stats.num_translations += its->events[i].mapped;
 	return stats;
+}
+
+bool ref_its_some_event(const struct ref_lpis *r, uint32_t number, uint32_t start, uint32_t *devid, uint32_t *eventid)
+{
+	const struct its *its = &r->itses[number];
+
+	for (uint32_t i = 0; i < its->max_events; i++) {
+		const struct event *event = &its->events[(start + i) % its->max_events];
+
+		if (!event->mapped)
+			continue;
+		*devid = event->devid;
+		*eventid = event->eventid;
+		return true;
+	}
+	return false;
 }
 
 uint64_t ref_lpis_merged(const struct ref_lpis *r)

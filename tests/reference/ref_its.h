@@ -29,8 +29,8 @@ struct ref_lpis *ref_lpis_create(const struct vgic_config *config, uint64_t *gue
 void ref_lpis_destroy(struct ref_lpis *lpis);
 void ref_lpis_reset(struct ref_lpis *lpis);
 
-/* One past the largest INTID of an LPI that the configuration has. */
-uint32_t ref_lpis_end(const struct ref_lpis *lpis);
+/* The first pending LPI from @intid on; 0 if there is none. */
+uint32_t ref_lpis_next_pending(const struct ref_lpis *lpis, uint32_t intid);
 struct irq *ref_lpi(struct ref_lpis *lpis, uint32_t intid); /* NULL if there is none */
 /* Can it be delivered at this vCPU, by its target and EnableLPIs? */
 bool ref_lpi_is_at(const struct ref_lpis *lpis, uint32_t intid, uint32_t vcpu);
@@ -50,6 +50,8 @@ int ref_its_read(struct ref_lpis *lpis, uint32_t its, uint32_t offset, unsigned 
 int ref_its_write(struct ref_lpis *lpis, uint32_t its, uint32_t offset, unsigned width, uint64_t value);
 int ref_its_signal(struct ref_lpis *lpis, uint32_t its, uint32_t devid, uint32_t eventid);
 struct vgic_its_stats ref_its_stats(const struct ref_lpis *lpis, uint32_t its);
+/* Some event that is mapped, found from place @start on; false if none is. */
+bool ref_its_some_event(const struct ref_lpis *lpis, uint32_t its, uint32_t start, uint32_t *devid, uint32_t *eventid);
 /* How often a signal met a pending LPI, and an LPI was mapped by two events at once. */
 uint64_t ref_lpis_merged(const struct ref_lpis *lpis);
 uint64_t ref_lpis_shared(const struct ref_lpis *lpis);
