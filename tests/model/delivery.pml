@@ -11,14 +11,15 @@
  *   withdraw, kick             irq_change.h: irq_withdrawn(); vcpu.c: vcpu_kick()
  *   vcpu, from "evaluate"      vcpu.c: vcpu_evaluate_lines()
  *         from "find"          pending.c: pending_find(), search_level() and below
- *         from "claim"         pending.c: pending_claim(), refile_if_wanted()
+ *         from "candidate"     pending.c: pending_claim()
+ *   look_once_more, refile...  pending.c: refile_if_wanted()
  *   distributor                dist.c: set_enabled_levels()
  *
  * Two vCPUs, one or two interrupts, two levels: level 0 has the higher rank. Each
  * access to a shared word is a step of its own. A loop of compare-and-swap on a
  * state word is one step: a lost round of it does nothing. Accesses take effect in
- * the order of the program, at once (sequential consistency): whether the orders
- * of the C11 accesses suffice for that is not asked here.
+ * the order of the program, at once (sequential consistency), but for one that may
+ * be late: whether the orders of the C11 accesses suffice for that is not asked here.
  *
  * Left out: the budget and the cursor of a search (words are walked from the first
  * on), counters, and the two things that one_of_n.pml and rwp.pml are about.
@@ -40,6 +41,7 @@
  *                              like LPIs
  *   SAME_WORD                  X and Y share a word of the leaf
  *   STALE_SLOT                 vCPU 0's slot has a hint of Y to begin with, though Y is not pending
+ *   STALE_MAPS                 level 1 of vCPU 0 has its upper bits set to begin with, with nothing below them
  *
  * and what is done wrong by BUG_*: each is a rule left out.
  */
@@ -314,16 +316,19 @@ proctype distributor() {
 
 /* ---- The vCPU ---- */
 
-/* R4: a hint was cleared and its interrupt not taken. Is it wanted here still? */
-inline refile_if_wanted(i) {
+/* R4: a hint was cleared and its interrupt not taken. Is it wanted here still? Then it is filed again. */
+inline look_once_more(i) {
+	atomic { here = DELIVERABLE_AT(i, me); other = level[i] }
+}
+
+inline refile_if_here(i) {
 #ifndef BUG_NOTHING_IS_FILED_AGAIN
-	atomic { here = DELIVERABLE_AT(i, me); other = level[i] };
 	if
 	:: here -> file_in_maps(i, me, other); refiled = 1
 	:: else
 	fi
 #else
-	skip
+	here = 0
 #endif
 }
 
@@ -390,8 +395,12 @@ look_at_slot:
 		:: else
 		fi
 	}
-	slot[me] = 0;
-	refile_if_wanted(i);
+	/* Nothing orders the store before the load: the word may be read before others see that the slot is empty. */
+	if
+	:: slot[me] = 0; look_once_more(i)
+	:: look_once_more(i); slot[me] = 0
+	fi;
+	refile_if_here(i);
 	goto find;
 
 search:  /* the whole level, word by word */
@@ -420,8 +429,8 @@ irq:
 	:: else
 	fi;
 	LEAF(me, w) = LEAF(me, w) & ~BIT(i);
-	here = 0;
-	refile_if_wanted(i);
+	look_once_more(i);
+	refile_if_here(i);
 	if :: here -> done = 1 :: else fi;  /* something of this word was filed again: do not tidy it */
 next_irq:
 	if
@@ -508,7 +517,8 @@ candidate:
 #ifdef BUG_FAILED_CLAIM_FILES_NOTHING
 		skip
 #else
-		refile_if_wanted(i)
+		look_once_more(i);
+		refile_if_here(i)
 #endif
 	fi;
 	goto evaluate;
@@ -580,6 +590,10 @@ init {
 #endif
 #ifdef STALE_SLOT
 		slot[0] = HINT(1, 1);
+#endif
+#ifdef STALE_MAPS
+		summary[0] = BIT(1);
+		L1(0, 1) = BIT(0) | BIT(NUM_WORDS - 1);
 #endif
 #ifdef HIDING
 		level[0] = 0; is_pending[0] = 1; unconsumed[0] = 1; slot[0] = HINT(0, 0);
