@@ -148,12 +148,19 @@ void machine_power_on(struct vcpu *vcpu, uint64_t entry, uint64_t context)
 	vgic_vcpu_set_online(vcpu->gic, true);
 	vcpu->power = VCPU_ON;
 	vcpu->power_off_asked = false;
+	vcpu->suspend_asked = false;
 }
 
-/* The vCPU is running: it is taken off when it has left the guest. */
+/* The vCPU is running: it is taken off, or waits, when it has left the guest. */
 void machine_power_off(struct vcpu *vcpu)
 {
 	vcpu->power_off_asked = true;
+	cpu_stop(vcpu->cpu);
+}
+
+void machine_suspend(struct vcpu *vcpu)
+{
+	vcpu->suspend_asked = true;
 	cpu_stop(vcpu->cpu);
 }
 
@@ -295,6 +302,9 @@ static void uart_transmit(void *owner, char c)
 {
 	struct machine *machine = owner;
 
+	/* What a block does after its fault has no meaning. */
+	if (machine->running && *cpu_fault(machine->running->cpu))
+		return;
 	console_put(machine->console, c);
 	if (machine->console->exit_on_seen)
 		machine_end(machine, END_EXIT_ON);
@@ -390,7 +400,8 @@ static bool run_vcpu(struct vcpu *vcpu)
 		machine_end(vcpu->machine, END_FAULT);
 	} else if (vcpu->power_off_asked) {
 		complete_power_off(vcpu);
-	} else if (exit == CPU_EXIT_WAIT) {
+	} else if (exit == CPU_EXIT_WAIT || vcpu->suspend_asked) {
+		vcpu->suspend_asked = false;
 		enter_wait(vcpu);
 	}
 	return true;
