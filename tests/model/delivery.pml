@@ -33,8 +33,8 @@
  *   WITHDRAW                   a thread that clears X's pending latch
  *   DISTRIBUTOR                a thread that closes level 1 for all vCPUs and opens it again
  *   MASKING                    an acknowledge masks its level and those below, until the EOI
- *   HPPIR                      before it blocks, the vCPU may read ICC_HPPIR: a search that takes nothing, and
- *                              after which it does not look at its lines again
+ *   HPPIR                      the vCPU begins by reading ICC_HPPIR: a search that takes nothing, and after
+ *                              which the VMM looks at the lines, as after every access to an ICC register
  *   HIDING                     vCPU 0 may take level 1 alone, but level 0 hides it (different
  *                              binary points); X is at level 0 and pending from the beginning
  *   ACTIVE                     X and Y become active and wait for their EOI; without it they are
@@ -361,6 +361,11 @@ proctype vcpu(bit me) {
 	bit was, moved, files, withdraws, clears, v, old_v, may, seen;
 #endif
 
+#ifdef HPPIR
+	levels = dist_mask;
+	reading = 1;
+	goto find;
+#endif
 evaluate:
 #ifndef BUG_KICK_IS_ANSWERED_LATE
 	kicked[me] = 0;
@@ -479,7 +484,7 @@ next_word:
 
 candidate:
 #ifdef HPPIR
-	if :: reading -> goto none :: else fi;
+	if :: reading -> goto read :: else fi;
 #endif
 #ifdef HIDING
 	if
@@ -524,6 +529,15 @@ candidate:
 	goto evaluate;
 
 none:
+#ifdef HPPIR
+	if :: !reading -> goto look_no_more :: else fi;
+read:
+	reading = 0;
+#ifndef BUG_VMM_DOES_NOT_LOOK_AFTER_AN_ACCESS
+	goto evaluate;
+#endif
+look_no_more:
+#endif
 #ifdef MASKING
 	/* The handler ends. */
 	if
@@ -547,12 +561,6 @@ none:
 #endif
 #ifdef BUG_KICK_IS_ANSWERED_LATE
 	kicked[me] = 0;
-#endif
-#ifdef HPPIR
-	if
-	:: !reading -> reading = 1; levels = dist_mask; goto find
-	:: true -> reading = 0
-	fi;
 #endif
 	atomic { levels = 0; in_maps = 0; hint = 0; bits = 0; i = 0; l = 0; w = 0; here = 0; other = 0; in_slot = 0;
 		cleared = 0; refiled = 0; done = 0 }
