@@ -168,6 +168,7 @@ static void complete_power_off(struct vcpu *vcpu)
 {
 	trace_event(vcpu->machine->trace, vcpu->machine, vcpu, "power off");
 	vcpu->power_off_asked = false;
+	vcpu->kicked = false;
 	vcpu->power = VCPU_OFF;
 	vgic_vcpu_set_online(vcpu->gic, false);
 	timer_reset(vcpu);
@@ -437,17 +438,15 @@ static void end_without_hope(struct machine *machine, const char *what)
 
 static void idle_in_virtual_time(struct machine *machine, uint64_t deadline)
 {
-	const bool may_type = console_is_live(machine->console) && machine->console->terminal;
-
 	poll_console(machine, 0);
 	for (unsigned i = 0; i < machine->num_vcpus; i++)
 		if (machine->vcpus[i].kicked)
 			return;
 	if (deadline <= UINT64_MAX / PS_PER_NS)
 		machine->time_ps = deadline > machine_now(machine) ? deadline * PS_PER_NS : machine->time_ps;
-	else if (may_type)
+	else if (console_may_bring_more(machine->console))
 		poll_console(machine, MAX_IDLE_MS);
-	else if (machine->end == END_NONE && !console_is_live(machine->console))
+	else if (machine->end == END_NONE)
 		end_without_hope(machine, "all vCPUs wait, and no timer is set");
 }
 
