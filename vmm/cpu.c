@@ -114,7 +114,6 @@ struct cpu {
 	unsigned lines;
 	bool recheck_lines;
 	bool stop_wanted;
-	bool running;
 	enum stop_reason stop_reason;
 	struct cpu_block block; /* the one that is run */
 
@@ -260,6 +259,7 @@ static void raise_fault(struct cpu *cpu, const char *format, ...)
 	vsnprintf(cpu->fault, sizeof(cpu->fault), format, args);
 	va_end(args);
 	cpu->stop_reason = STOP_FAULT;
+	cpu->check_at = 0;
 	/* In a device's callback this breaks rule 2: the guest's state is lost, but nobody looks at it any more. */
 	uc_emu_stop(cpu->uc);
 }
@@ -303,6 +303,8 @@ static unsigned interrupts_to_take(struct cpu *cpu)
 /* Called between two blocks when there is something to look at. */
 static void check_between_blocks(struct cpu *cpu)
 {
+	if (cpu->stop_reason == STOP_FAULT)
+		return; /* the run is being left */
 	if (cpu->recheck_lines) {
 		cpu->recheck_lines = false;
 		cpu->lines = cpu->ops->poll_lines(cpu->owner);
