@@ -59,7 +59,7 @@ struct blob {
 static int report_file(const char *path, int err)
 {
 	message("cannot read %s: %s", path, strerror(err));
-	return -err;
+	return err > 0 ? -err : -EIO;
 }
 
 /* Returns 0 or an errno. A file that became shorter meanwhile is as long as it is. */
@@ -100,8 +100,7 @@ static int read_regular_file(const char *path, int fd, struct blob *blob)
 		return 0;
 	free(blob->data);
 	blob->data = NULL;
-	report_file(path, err);
-	return -EIO;
+	return report_file(path, err);
 }
 
 static int read_file(const char *path, struct blob *blob)
