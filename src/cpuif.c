@@ -64,8 +64,10 @@ static unsigned preemption_limit(const struct cpuif *c, unsigned group)
 }
 
 /*
- * Compute and publish what could be signalled. The store needs no order of its
- * own: the fence before the next evaluation gives it (R2).
+ * Compute what could be signalled, and publish what is worth a kick: the same, and
+ * for a host that mirrors the lines also what could hide the interrupt that holds
+ * one up. The store needs no order of its own: the fence before the next
+ * evaluation gives it (R2).
  */
 static void publish_masks(struct vgic_vcpu *vcpu)
 {
@@ -77,10 +79,12 @@ static void publish_masks(struct vgic_vcpu *vcpu)
 					enabled[1] & priorities_below(limit[1]) };
 
 	c->eligible = (uint64_t)enabled[1] << NUM_PRIORITIES | enabled[0];
+	c->signalled = (uint64_t)signalled[1] << NUM_PRIORITIES | signalled[0];
 	c->groups_may_block = enabled[0] && enabled[1] && limit[0] != limit[1];
 	/* A hidden interrupt comes to light when the one that hides it goes away, which files no hint. */
 	store_relaxed(&vcpu->pending.watch, c->groups_may_block || vcpu->vgic->ops.line_changed);
-	store_release(&vcpu->pending.mask, (uint64_t)signalled[1] << NUM_PRIORITIES | signalled[0]);
+	store_release(&vcpu->pending.mask,
+		      c->groups_may_block && vcpu->vgic->ops.line_changed ? c->eligible : c->signalled);
 }
 
 void cpuif_reset(struct vgic_vcpu *vcpu)
@@ -109,15 +113,14 @@ enum find_result cpuif_find_signalled(struct vgic_vcpu *vcpu, struct candidate *
 {
 	const struct cpuif *c = &vcpu->cpuif;
 	const uint64_t groups = load_seq_cst(&vcpu->vgic->group_mask);
-	const uint64_t signalled = load_relaxed(&vcpu->pending.mask);
 	enum find_result r;
 
 	if (!load_relaxed(&vcpu->online))
 		return FIND_NONE;
 	if (!c->groups_may_block)
-		return pending_find(vcpu, signalled & groups, out);
+		return pending_find(vcpu, c->signalled & groups, out);
 	r = pending_find(vcpu, c->eligible & groups, out);
-	return r == FIND_FOUND && !(signalled >> out->level & 1) ? FIND_NONE : r;
+	return r == FIND_FOUND && !(c->signalled >> out->level & 1) ? FIND_NONE : r;
 }
 
 static unsigned candidate_group(const struct candidate *c)
