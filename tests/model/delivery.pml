@@ -27,11 +27,13 @@
  * What happens is chosen by macros (-D), see run-model:
  *
  *   SIGNALS_X=n, SIGNALS_Y=n   n threads that signal the interrupt X (0) or Y (1) once
+ *   PENDING_X                  X is pending to begin with, its hint in the slot
  *   RETARGET, RETARGET_BACK    threads that route X to vCPU 1, and to vCPU 0
  *   PROMOTE                    a thread that moves X from level 1 to level 0
  *   TOGGLE                     a thread that disables X and enables it again
  *   WITHDRAW                   a thread that clears X's pending latch
  *   DISTRIBUTOR                a thread that closes level 1 for all vCPUs and opens it again
+ *   VCPU1_BLOCKED              vCPU 1 is blocked to begin with; else it is about to look
  *   MASKING                    an acknowledge masks its level and those below, until the EOI
  *   HPPIR                      the vCPU begins by reading ICC_HPPIR: a search that takes nothing, and after
  *                              which the VMM looks at the lines, as after every access to an ICC register
@@ -361,6 +363,9 @@ proctype vcpu(bit me) {
 	bit was, moved, files, withdraws, clears, v, old_v, may, seen;
 #endif
 
+#ifdef VCPU1_BLOCKED
+	if :: me == 1 -> goto end_blocked :: else fi;
+#endif
 #ifdef HPPIR
 	levels = dist_mask;
 	reading = 1;
@@ -602,6 +607,9 @@ init {
 #ifdef STALE_MAPS
 		summary[0] = BIT(1);
 		L1(0, 1) = BIT(0) | BIT(NUM_WORDS - 1);
+#endif
+#ifdef PENDING_X
+		is_pending[0] = 1; unconsumed[0] = 1; slot[0] = HINT(0, 1);
 #endif
 #ifdef HIDING
 		level[0] = 0; is_pending[0] = 1; unconsumed[0] = 1; slot[0] = HINT(0, 0);

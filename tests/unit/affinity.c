@@ -256,7 +256,7 @@ static void duplicates_are_refused(void **state)
 	for (int n = 0; n < 300; n++) {
 		const uint32_t count = 2 + rng_below(&rng, 100);
 		const affinity_rule rule = rules[rng_below(&rng, sizeof(rules) / sizeof(rules[0]))].rule;
-		uint32_t first, second, packed[102];
+		uint32_t first, second, packed[102] = { 0 };
 		struct affinity_map map;
 
 		for (uint32_t i = 0; i < count; i++)
