@@ -56,10 +56,11 @@ struct blob {
 
 /* ---- Files ------------------------------------------------------------------------ */
 
+/* Returns an error; which one, is in the message. */
 static int report_file(const char *path, int err)
 {
 	message("cannot read %s: %s", path, strerror(err));
-	return err > 0 ? -err : -EIO;
+	return -EIO;
 }
 
 /* Returns 0 or an errno. A file that became shorter meanwhile is as long as it is. */
