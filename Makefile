@@ -16,24 +16,26 @@ SLOW  := 1
 # seconds that it may take on two cores. A group over its budget fails. Their sum is the time that a developer
 # waits at most, building apart.
 CHECK_GROUPS := \
-	lint:$(BUILD):!scripts/lint,--quick:20 \
-	unit:$(BUILD):unit:30 \
-	conformance:$(BUILD):conformance:60 \
-	embedding:$(BUILD):embedding:20 \
-	tools:$(BUILD):tools:20 \
-	stress:$(BUILD):stress:45 \
-	guests:$(BUILD):guests:60 \
-	asan-unit:$(ASAN):unit:30 \
-	asan-conformance:$(ASAN):conformance:45 \
-	tsan-stress:$(TSAN):stress:60 \
-	boot:$(BUILD):boot:90
+	lint:$(BUILD):!scripts/lint,--quick:15 \
+	unit:$(BUILD):unit:20 \
+	conformance:$(BUILD):conformance:25 \
+	embedding:$(BUILD):embedding:15 \
+	tools:$(BUILD):tools:15 \
+	models:$(BUILD):model:35 \
+	stress:$(BUILD):stress:70 \
+	guests:$(BUILD):guests:50 \
+	asan-unit:$(ASAN):unit:25 \
+	asan-conformance:$(ASAN):conformance:30 \
+	asan-stress:$(ASAN):stress:75 \
+	tsan-stress:$(TSAN):stress:50 \
+	boot:$(BUILD):boot:55
 
 # What `make check-all` runs after these.
 MORE_GROUPS := \
 	clang-tidy:$(BUILD):!scripts/lint:240 \
-	asan-stress:$(ASAN):stress:120 \
 	clang-unit:$(CLANG):unit:30 \
-	clang-conformance:$(CLANG):conformance:60
+	clang-conformance:$(CLANG):conformance:60 \
+	clang-stress:$(CLANG):stress:120
 
 # A sanitizer's report is a failure, wherever it comes from.
 export ASAN_OPTIONS  ?= abort_on_error=0:detect_stack_use_after_return=1
@@ -85,7 +87,7 @@ demo: deps-build $(BUILD)/build.ninja ## boot Debian's arm64 Linux on libvgic, t
 
 boot-test: deps-build $(BUILD)/build.ninja ## the same without a terminal, checked: 1 vCPU, 2 vCPUs, ids out of order
 	@$(INSTALL_DEPS) --quiet guest
-	@scripts/run-tests --slow $(SLOW) boot:$(BUILD):boot:600
+	@scripts/run-tests --slow $(SLOW) boot:$(BUILD):boot:550
 
 guest-oracle: deps-build $(BUILD)/build.ninja ## run the bare-metal guest programs on QEMU's GIC instead
 	@$(INSTALL_DEPS) --quiet all

@@ -53,9 +53,11 @@ static uint32_t priorities_below(unsigned priority)
 }
 
 /*
- * Publish what could be signalled now: the eligible levels that preempt what is
- * active. A priority preempts if its group priority is below the running one: that
- * is, if it is below the running priority rounded up to the group's granularity.
+ * Compute what could be signalled: the eligible levels that preempt what is active.
+ * A priority preempts if its group priority is below the running one: that is, if it
+ * is below the running priority rounded up to the group's granularity. Publish what
+ * is worth a kick: the same, and for a host that mirrors the lines also what could
+ * hide the interrupt that holds one up.
  *
  * Called for every acknowledge and every EOI. The store needs no order of its own:
  * the fence before the next evaluation gives it (R2).
@@ -64,22 +66,26 @@ static inline void publish_mask(struct vgic_vcpu *vcpu)
 {
 	struct cpuif *c = &vcpu->cpuif;
 	const unsigned running = running_priority(c);
-	uint64_t mask = c->eligible;
+	uint64_t signalled = c->eligible;
 	bool may_block = false;
 
 	if (running < NUM_PRIORITIES) {
 		const unsigned limit0 = (running + c->below_point[0]) & ~c->below_point[0];
 		const unsigned limit1 = (running + c->below_point[1]) & ~c->below_point[1];
 
-		mask &= priorities_below(limit0) | (uint64_t)priorities_below(limit1) << NUM_PRIORITIES;
+		signalled &= priorities_below(limit0) | (uint64_t)priorities_below(limit1) << NUM_PRIORITIES;
 		may_block = limit0 != limit1 && c->both_groups_eligible;
 	}
-	store_release(&vcpu->pending.mask, mask);
+	c->signalled = signalled;
 	if (may_block != c->groups_may_block) {
 		/* A hidden interrupt comes to light when the one that hides it goes away, which files no hint. */
 		c->groups_may_block = may_block;
 		store_relaxed(&vcpu->pending.watch, may_block || vcpu->vgic->ops.line_changed);
 	}
+	if (__builtin_expect(may_block, 0) && vcpu->vgic->ops.line_changed)
+		store_release(&vcpu->pending.mask, c->eligible);
+	else
+		store_release(&vcpu->pending.mask, signalled);
 }
 
 /* A register that decides about eligibility or preemption has changed: compute what depends on it, and publish. */
@@ -122,15 +128,14 @@ enum find_result cpuif_find_signalled(struct vgic_vcpu *vcpu, struct candidate *
 {
 	const struct cpuif *c = &vcpu->cpuif;
 	const uint64_t groups = load_seq_cst(&vcpu->vgic->group_mask);
-	const uint64_t signalled = load_relaxed(&vcpu->pending.mask);
 	enum find_result r;
 
 	if (!load_relaxed(&vcpu->online))
 		return FIND_NONE;
 	if (!c->groups_may_block)
-		return pending_find(vcpu, signalled & groups, out);
+		return pending_find(vcpu, c->signalled & groups, out);
 	r = pending_find(vcpu, c->eligible & groups, out);
-	return r == FIND_FOUND && !(signalled >> out->level & 1) ? FIND_NONE : r;
+	return r == FIND_FOUND && !(c->signalled >> out->level & 1) ? FIND_NONE : r;
 }
 
 static unsigned candidate_group(const struct candidate *c)

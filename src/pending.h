@@ -47,7 +47,7 @@ void pending_init(struct pending *p, uint32_t index, uint32_t num_numbers, void 
 
 /*
  * File a hint for an interrupt whose word says that it is deliverable at @vcpu,
- * and return whether its level could be signalled there now. Any thread.
+ * and return whether its level is worth a kick there now. Any thread.
  */
 bool pending_file(struct vgic_vcpu *vcpu, uint32_t number, unsigned level);
 

@@ -78,7 +78,7 @@ struct pending {
 	_Atomic uint32_t kicked;                       /* a kick was made that the vCPU has not yet answered */
 
 	/* Written by the owner, read by signallers. */
-	_Alignas(CACHE_LINE) _Atomic uint64_t mask; /* levels that could be signalled now, by the CPU interface's state */
+	_Alignas(CACHE_LINE) _Atomic uint64_t mask; /* levels that are worth a kick now, by the CPU interface's state */
 	_Atomic uint32_t watch;                     /* kick also when an interrupt stops being deliverable here */
 
 	/* The owner's alone. */
@@ -99,6 +99,7 @@ struct cpuif {
 	bool igrpen[2];
 	uint32_t apr[2];         /* active priorities: one bit for each of the 32 priorities of a group */
 	uint64_t eligible;       /* levels of enabled groups above PMR */
+	uint64_t signalled;      /* those of them that can preempt what is active */
 	unsigned below_point[2]; /* mask of a group's priority bits below its binary point */
 	bool both_groups_eligible;
 	bool groups_may_block; /* an interrupt that cannot preempt may hide one of the other group that could */

@@ -178,9 +178,9 @@ static void take_key(struct console *console, unsigned char key)
 	queue_key(console, key);
 }
 
-bool console_is_live(const struct console *console)
+bool console_may_bring_more(const struct console *console)
 {
-	return console->input_fd >= 0;
+	return console->input_fd >= 0 && queue_used(console) < CONSOLE_QUEUE_SIZE;
 }
 
 bool console_poll(struct console *console, int timeout_ms)

@@ -57,7 +57,7 @@ bool console_poll(struct console *console, int timeout_ms);
 /* The next character for the guest, or -1. */
 int console_get(struct console *console);
 
-/* Can input still arrive? */
-bool console_is_live(const struct console *console);
+/* Can input still arrive, and is there room for it? */
+bool console_may_bring_more(const struct console *console);
 
 #endif /* VMM_CONSOLE_H */

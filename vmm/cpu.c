@@ -114,7 +114,6 @@ struct cpu {
 	unsigned lines;
 	bool recheck_lines;
 	bool stop_wanted;
-	bool running;
 	enum stop_reason stop_reason;
 	struct cpu_block block; /* the one that is run */
 
@@ -260,6 +259,7 @@ static void raise_fault(struct cpu *cpu, const char *format, ...)
 	vsnprintf(cpu->fault, sizeof(cpu->fault), format, args);
 	va_end(args);
 	cpu->stop_reason = STOP_FAULT;
+	cpu->check_at = 0;
 	/* In a device's callback this breaks rule 2: the guest's state is lost, but nobody looks at it any more. */
 	uc_emu_stop(cpu->uc);
 }
@@ -287,24 +287,31 @@ void cpu_limit_slice(struct cpu *cpu, uint64_t instructions)
 		cpu->check_at = end;
 }
 
-static bool line_is_unmasked(struct cpu *cpu)
+/* The lines that are up and not masked. */
+static unsigned interrupts_to_take(struct cpu *cpu)
 {
-	const uint32_t pstate = get_pstate(cpu);
+	const uint32_t pstate = cpu->lines ? get_pstate(cpu) : 0;
+	unsigned lines = cpu->lines;
 
-	return ((cpu->lines & CPU_LINE_IRQ) && !(pstate & PSTATE_I)) ||
-	       ((cpu->lines & CPU_LINE_FIQ) && !(pstate & PSTATE_F));
+	if (pstate & PSTATE_I)
+		lines &= ~CPU_LINE_IRQ;
+	if (pstate & PSTATE_F)
+		lines &= ~CPU_LINE_FIQ;
+	return lines;
 }
 
 /* Called between two blocks when there is something to look at. */
 static void check_between_blocks(struct cpu *cpu)
 {
+	if (cpu->stop_reason == STOP_FAULT)
+		return; /* the run is being left */
 	if (cpu->recheck_lines) {
 		cpu->recheck_lines = false;
 		cpu->lines = cpu->ops->poll_lines(cpu->owner);
 	}
 	if (cpu->stop_wanted || cpu->instructions >= cpu->slice_end)
 		cpu->stop_reason = STOP_SLICE;
-	else if (cpu->lines && line_is_unmasked(cpu))
+	else if (interrupts_to_take(cpu))
 		cpu->stop_reason = STOP_LINES;
 	if (cpu->stop_reason != STOP_NONE)
 		uc_emu_stop(cpu->uc);
@@ -407,12 +414,10 @@ static void save_for_exception(struct cpu *cpu)
 	uc_context_save(cpu->uc, cpu->context);
 }
 
-static void enter_interrupt(struct cpu *cpu)
+static void enter_interrupt(struct cpu *cpu, unsigned lines)
 {
-	const bool irq = cpu->lines & CPU_LINE_IRQ;
-
 	save_for_exception(cpu);
-	enter_vector(cpu, irq ? VECTOR_IRQ : VECTOR_FIQ, context_u64(cpu, cpu_layout.pc));
+	enter_vector(cpu, lines & CPU_LINE_FIQ ? VECTOR_FIQ : VECTOR_IRQ, context_u64(cpu, cpu_layout.pc));
 }
 
 static void enter_undefined(struct cpu *cpu)
@@ -840,7 +845,10 @@ int cpu_read_instruction(struct cpu *cpu, uint64_t va, uint32_t *insn)
 	return -EFAULT;
 }
 
-/* A branch to where no memory is shows as a block that cannot be translated. */
+/*
+ * The rest of rule 1: code whose virtual address falls into a hole is refused, because a hole is not executable. Allow it:
+ * a fetch whose *physical* address is in a hole reads there, and is found out.
+ */
 static bool on_fetch_refused(uc_engine *uc, uc_mem_type type, uint64_t address, int size, int64_t value, void *user)
 {
 	(void)uc;
@@ -963,14 +971,16 @@ enum cpu_exit cpu_run(struct cpu *cpu, uint64_t slice, unsigned lines)
 	cpu->recheck_lines = false;
 	cpu->stop_wanted = false;
 	do {
-		if (cpu->lines && line_is_unmasked(cpu))
-			enter_interrupt(cpu);
+		const unsigned interrupts = interrupts_to_take(cpu);
+
+		if (interrupts)
+			enter_interrupt(cpu, interrupts);
 		cpu->check_at = cpu->lines ? 0 : cpu->slice_end;
 		cpu->stop_reason = STOP_NONE;
 		err = uc_emu_start(cpu->uc, cpu_pc(cpu), UINT64_MAX, 0, 0);
 		if (err)
-			raise_fault(cpu, "vCPU %u: branch to 0x%016llx, where no memory is (%s)", cpu->index,
-				    (unsigned long long)cpu_pc(cpu), uc_strerror(err));
+			raise_fault(cpu, "vCPU %u: the emulator gives up: %s, PC 0x%016llx", cpu->index,
+				    uc_strerror(err), (unsigned long long)cpu_pc(cpu));
 	} while (cpu->stop_reason == STOP_LINES);
 
 	switch (cpu->stop_reason) {

@@ -23,6 +23,8 @@ static void on_kick(void *opaque, struct vgic_vcpu *gic)
 	struct machine *machine = opaque;
 	struct vcpu *vcpu = vgic_vcpu_user(gic);
 
+	if (vcpu->power == VCPU_OFF)
+		return;
 	vcpu->kicked = true;
 	if (vcpu == machine->running)
 		cpu_recheck_lines(vcpu->cpu);

@@ -56,12 +56,14 @@ struct blob {
 
 /* ---- Files ------------------------------------------------------------------------ */
 
+/* Returns an error; which one, is in the message. */
 static int report_file(const char *path, int err)
 {
 	message("cannot read %s: %s", path, strerror(err));
-	return -err;
+	return -EIO;
 }
 
+/* Returns 0 or an errno. A file that became shorter meanwhile is as long as it is. */
 static int read_all(int fd, struct blob *blob)
 {
 	size_t done = 0;
@@ -70,7 +72,7 @@ static int read_all(int fd, struct blob *blob)
 		const ssize_t n = read(fd, blob->data + done, blob->size - done);
 
 		if (n < 0)
-			return -errno;
+			return errno;
 		if (n == 0)
 			break;
 		done += (size_t)n;
@@ -79,36 +81,37 @@ static int read_all(int fd, struct blob *blob)
 	return 0;
 }
 
-static int read_file(const char *path, struct blob *blob)
+static int read_regular_file(const char *path, int fd, struct blob *blob)
 {
 	struct stat st;
-	int ret;
-	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int err;
 
-	if (fd < 0)
+	if (fstat(fd, &st))
 		return report_file(path, errno);
-	if (fstat(fd, &st)) {
-		ret = report_file(path, errno);
-		goto out;
-	}
 	if (!S_ISREG(st.st_mode)) {
 		message("cannot read %s: it is no regular file", path);
-		ret = -EINVAL;
-		goto out;
+		return -EINVAL;
 	}
 	blob->size = (size_t)st.st_size;
 	blob->data = malloc(blob->size ? blob->size : 1);
-	if (!blob->data) {
-		ret = report_file(path, ENOMEM);
-		goto out;
-	}
-	ret = read_all(fd, blob);
-	if (ret) {
-		report_file(path, -ret);
-		free(blob->data);
-		blob->data = NULL;
-	}
-out:
+	if (!blob->data)
+		return report_file(path, ENOMEM);
+	err = read_all(fd, blob);
+	if (!err)
+		return 0;
+	free(blob->data);
+	blob->data = NULL;
+	return report_file(path, err);
+}
+
+static int read_file(const char *path, struct blob *blob)
+{
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int ret;
+
+	if (fd < 0)
+		return report_file(path, errno);
+	ret = read_regular_file(path, fd, blob);
 	close(fd);
 	return ret;
 }

@@ -148,12 +148,19 @@ void machine_power_on(struct vcpu *vcpu, uint64_t entry, uint64_t context)
 	vgic_vcpu_set_online(vcpu->gic, true);
 	vcpu->power = VCPU_ON;
 	vcpu->power_off_asked = false;
+	vcpu->suspend_asked = false;
 }
 
-/* The vCPU is running: it is taken off when it has left the guest. */
+/* The vCPU is running: it is taken off, or waits, when it has left the guest. */
 void machine_power_off(struct vcpu *vcpu)
 {
 	vcpu->power_off_asked = true;
+	cpu_stop(vcpu->cpu);
+}
+
+void machine_suspend(struct vcpu *vcpu)
+{
+	vcpu->suspend_asked = true;
 	cpu_stop(vcpu->cpu);
 }
 
@@ -161,6 +168,7 @@ static void complete_power_off(struct vcpu *vcpu)
 {
 	trace_event(vcpu->machine->trace, vcpu->machine, vcpu, "power off");
 	vcpu->power_off_asked = false;
+	vcpu->kicked = false;
 	vcpu->power = VCPU_OFF;
 	vgic_vcpu_set_online(vcpu->gic, false);
 	timer_reset(vcpu);
@@ -295,6 +303,9 @@ static void uart_transmit(void *owner, char c)
 {
 	struct machine *machine = owner;
 
+	/* What a block does after its fault has no meaning. */
+	if (machine->running && *cpu_fault(machine->running->cpu))
+		return;
 	console_put(machine->console, c);
 	if (machine->console->exit_on_seen)
 		machine_end(machine, END_EXIT_ON);
@@ -390,7 +401,8 @@ static bool run_vcpu(struct vcpu *vcpu)
 		machine_end(vcpu->machine, END_FAULT);
 	} else if (vcpu->power_off_asked) {
 		complete_power_off(vcpu);
-	} else if (exit == CPU_EXIT_WAIT) {
+	} else if (exit == CPU_EXIT_WAIT || vcpu->suspend_asked) {
+		vcpu->suspend_asked = false;
 		enter_wait(vcpu);
 	}
 	return true;
@@ -426,17 +438,15 @@ static void end_without_hope(struct machine *machine, const char *what)
 
 static void idle_in_virtual_time(struct machine *machine, uint64_t deadline)
 {
-	const bool may_type = console_is_live(machine->console) && machine->console->terminal;
-
 	poll_console(machine, 0);
 	for (unsigned i = 0; i < machine->num_vcpus; i++)
 		if (machine->vcpus[i].kicked)
 			return;
 	if (deadline <= UINT64_MAX / PS_PER_NS)
 		machine->time_ps = deadline > machine_now(machine) ? deadline * PS_PER_NS : machine->time_ps;
-	else if (may_type)
+	else if (console_may_bring_more(machine->console))
 		poll_console(machine, MAX_IDLE_MS);
-	else if (machine->end == END_NONE && !console_is_live(machine->console))
+	else if (machine->end == END_NONE)
 		end_without_hope(machine, "all vCPUs wait, and no timer is set");
 }
 

@@ -46,6 +46,7 @@ struct vcpu {
 	enum vcpu_power power;
 	bool kicked;          /* the controller wants its lines looked at */
 	bool power_off_asked; /* by PSCI, in the run that is just going on */
+	bool suspend_asked;   /* the same */
 	unsigned traced_lines;
 	struct timer timers[NUM_TIMERS];
 };
@@ -122,6 +123,7 @@ struct vcpu *machine_vcpu_by_affinity(struct machine *machine, uint64_t affinity
 /* From a hypercall. */
 void machine_power_on(struct vcpu *vcpu, uint64_t entry, uint64_t context);
 void machine_power_off(struct vcpu *vcpu);
+void machine_suspend(struct vcpu *vcpu);
 
 /* End the run of the machine as soon as the running vCPU can be left. */
 void machine_end(struct machine *machine, enum machine_end_reason reason);

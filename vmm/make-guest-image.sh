@@ -42,7 +42,7 @@ own_apt()
 		-o Dir::Cache="$guest/apt/cache" \
 		-o APT::Architecture=arm64 \
 		-o APT::Architectures::=arm64 \
-		-o APT::Sandbox::User="$(id -un)" \
+		-o APT::Sandbox::User=root \
 		-o APT::Update::Post-Invoke::=true \
 		-o Acquire::Languages=none \
 		-o Acquire::Retries=3 \

@@ -9,6 +9,8 @@
 
 /* Function identifiers; those of the 64-bit calling convention have bit 30 set. */
 #define PSCI_VERSION           0x84000000u
+#define PSCI_CPU_SUSPEND       0x84000001u
+#define PSCI_CPU_SUSPEND_64    0xc4000001u
 #define PSCI_CPU_OFF           0x84000002u
 #define PSCI_CPU_ON            0x84000003u
 #define PSCI_CPU_ON_64         0xc4000003u
@@ -44,6 +46,8 @@ static bool is_supported(uint32_t function)
 {
 	switch (function) {
 	case PSCI_VERSION:
+	case PSCI_CPU_SUSPEND:
+	case PSCI_CPU_SUSPEND_64:
 	case PSCI_CPU_OFF:
 	case PSCI_CPU_ON:
 	case PSCI_CPU_ON_64:
@@ -118,6 +122,12 @@ void psci_call(struct vcpu *vcpu, uint64_t x[4])
 	case PSCI_AFFINITY_INFO:
 	case PSCI_AFFINITY_INFO_64:
 		result = affinity_info(machine, a, b);
+		break;
+	case PSCI_CPU_SUSPEND:
+	case PSCI_CPU_SUSPEND_64:
+		/* Every state is a standby state here: it ends like WFI, and returns. */
+		machine_suspend(vcpu);
+		result = PSCI_SUCCESS;
 		break;
 	case PSCI_CPU_OFF:
 		machine_power_off(vcpu);

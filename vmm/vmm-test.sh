@@ -178,6 +178,7 @@ expect_flat 'an exception without a handler' 1 '' \
 	'^vgic-vmm: vCPU 0: exception .* ELR_EL1 0x0000000040080004, ESR_EL1 0x2000000$' novector
 expect_flat 'an undefined access to the CPU interface is an exception' 0 $'1\n' '' undefined
 expect_flat 'a guest that waits for ever' 1 '' 'all vCPUs wait' wfi
+expect_flat 'a guest that waits for ever beside its input' 1 '' 'all vCPUs wait' wfi --input large
 expect_flat 'a guest that switched itself off' 1 '' 'all vCPUs are off' cpu_off
 
 for run in a b; do

@@ -266,6 +266,16 @@ static void sgi_waits_for_the_group_enable_of_the_distributor(void)
 	EXPECT(WAIT_FOR(cpus[0].handled[9] == 1));
 }
 
+static void sgis_are_edge_triggered_for_ever(void)
+{
+	uintptr_t icfgr0 = gic_register_of(0, 0, GICD_ICFGR);
+
+	EXPECT_EQ(mmio_read32(icfgr0), 0xaaaaaaaa);
+	mmio_write32(icfgr0, 0);
+	dsb();
+	EXPECT_EQ(mmio_read32(icfgr0), 0xaaaaaaaa);
+}
+
 /* Which SGI register reaches which group, for one security state. */
 
 static void sgi0r_reaches_group_0_as_fiq(void)
@@ -404,6 +414,7 @@ const struct test tests[] = {
 	TEST(disabled_sgi_waits_until_it_is_enabled, 1),
 	TEST(sgi_waits_for_the_group_enable_of_the_cpu, 1),
 	TEST(sgi_waits_for_the_group_enable_of_the_distributor, 1),
+	TEST(sgis_are_edge_triggered_for_ever, 1),
 	TEST(sgi0r_reaches_group_0_as_fiq, 1),
 	TEST(sgi0r_does_not_reach_group_1, 1),
 	TEST(sgi1r_reaches_group_0_too, 1),

@@ -11,14 +11,15 @@
  *   withdraw, kick             irq_change.h: irq_withdrawn(); vcpu.c: vcpu_kick()
  *   vcpu, from "evaluate"      vcpu.c: vcpu_evaluate_lines()
  *         from "find"          pending.c: pending_find(), search_level() and below
- *         from "claim"         pending.c: pending_claim(), refile_if_wanted()
+ *         from "candidate"     pending.c: pending_claim()
+ *   look_once_more, refile...  pending.c: refile_if_wanted()
  *   distributor                dist.c: set_enabled_levels()
  *
  * Two vCPUs, one or two interrupts, two levels: level 0 has the higher rank. Each
  * access to a shared word is a step of its own. A loop of compare-and-swap on a
  * state word is one step: a lost round of it does nothing. Accesses take effect in
- * the order of the program, at once (sequential consistency): whether the orders
- * of the C11 accesses suffice for that is not asked here.
+ * the order of the program, at once (sequential consistency), but for one that may
+ * be late: whether the orders of the C11 accesses suffice for that is not asked here.
  *
  * Left out: the budget and the cursor of a search (words are walked from the first
  * on), counters, and the two things that one_of_n.pml and rwp.pml are about.
@@ -26,20 +27,23 @@
  * What happens is chosen by macros (-D), see run-model:
  *
  *   SIGNALS_X=n, SIGNALS_Y=n   n threads that signal the interrupt X (0) or Y (1) once
+ *   PENDING_X                  X is pending to begin with, its hint in the slot
  *   RETARGET, RETARGET_BACK    threads that route X to vCPU 1, and to vCPU 0
  *   PROMOTE                    a thread that moves X from level 1 to level 0
  *   TOGGLE                     a thread that disables X and enables it again
  *   WITHDRAW                   a thread that clears X's pending latch
  *   DISTRIBUTOR                a thread that closes level 1 for all vCPUs and opens it again
+ *   VCPU1_BLOCKED              vCPU 1 is blocked to begin with; else it is about to look
  *   MASKING                    an acknowledge masks its level and those below, until the EOI
- *   HPPIR                      before it blocks, the vCPU may read ICC_HPPIR: a search that takes nothing, and
- *                              after which it does not look at its lines again
+ *   HPPIR                      the vCPU begins by reading ICC_HPPIR: a search that takes nothing, and after
+ *                              which the VMM looks at the lines, as after every access to an ICC register
  *   HIDING                     vCPU 0 may take level 1 alone, but level 0 hides it (different
  *                              binary points); X is at level 0 and pending from the beginning
  *   ACTIVE                     X and Y become active and wait for their EOI; without it they are
  *                              like LPIs
  *   SAME_WORD                  X and Y share a word of the leaf
  *   STALE_SLOT                 vCPU 0's slot has a hint of Y to begin with, though Y is not pending
+ *   STALE_MAPS                 level 1 of vCPU 0 has its upper bits set to begin with, with nothing below them
  *
  * and what is done wrong by BUG_*: each is a rule left out.
  */
@@ -314,16 +318,19 @@ proctype distributor() {
 
 /* ---- The vCPU ---- */
 
-/* R4: a hint was cleared and its interrupt not taken. Is it wanted here still? */
-inline refile_if_wanted(i) {
+/* R4: a hint was cleared and its interrupt not taken. Is it wanted here still? Then it is filed again. */
+inline look_once_more(i) {
+	atomic { here = DELIVERABLE_AT(i, me); other = level[i] }
+}
+
+inline refile_if_here(i) {
 #ifndef BUG_NOTHING_IS_FILED_AGAIN
-	atomic { here = DELIVERABLE_AT(i, me); other = level[i] };
 	if
 	:: here -> file_in_maps(i, me, other); refiled = 1
 	:: else
 	fi
 #else
-	skip
+	here = 0
 #endif
 }
 
@@ -356,6 +363,14 @@ proctype vcpu(bit me) {
 	bit was, moved, files, withdraws, clears, v, old_v, may, seen;
 #endif
 
+#ifdef VCPU1_BLOCKED
+	if :: me == 1 -> goto end_blocked :: else fi;
+#endif
+#ifdef HPPIR
+	levels = dist_mask;
+	reading = 1;
+	goto find;
+#endif
 evaluate:
 #ifndef BUG_KICK_IS_ANSWERED_LATE
 	kicked[me] = 0;
@@ -390,8 +405,12 @@ look_at_slot:
 		:: else
 		fi
 	}
-	slot[me] = 0;
-	refile_if_wanted(i);
+	/* Nothing orders the store before the load: the word may be read before others see that the slot is empty. */
+	if
+	:: slot[me] = 0; look_once_more(i)
+	:: look_once_more(i); slot[me] = 0
+	fi;
+	refile_if_here(i);
 	goto find;
 
 search:  /* the whole level, word by word */
@@ -420,8 +439,8 @@ irq:
 	:: else
 	fi;
 	LEAF(me, w) = LEAF(me, w) & ~BIT(i);
-	here = 0;
-	refile_if_wanted(i);
+	look_once_more(i);
+	refile_if_here(i);
 	if :: here -> done = 1 :: else fi;  /* something of this word was filed again: do not tidy it */
 next_irq:
 	if
@@ -470,7 +489,7 @@ next_word:
 
 candidate:
 #ifdef HPPIR
-	if :: reading -> goto none :: else fi;
+	if :: reading -> goto read :: else fi;
 #endif
 #ifdef HIDING
 	if
@@ -508,12 +527,22 @@ candidate:
 #ifdef BUG_FAILED_CLAIM_FILES_NOTHING
 		skip
 #else
-		refile_if_wanted(i)
+		look_once_more(i);
+		refile_if_here(i)
 #endif
 	fi;
 	goto evaluate;
 
 none:
+#ifdef HPPIR
+	if :: !reading -> goto look_no_more :: else fi;
+read:
+	reading = 0;
+#ifndef BUG_VMM_DOES_NOT_LOOK_AFTER_AN_ACCESS
+	goto evaluate;
+#endif
+look_no_more:
+#endif
 #ifdef MASKING
 	/* The handler ends. */
 	if
@@ -537,12 +566,6 @@ none:
 #endif
 #ifdef BUG_KICK_IS_ANSWERED_LATE
 	kicked[me] = 0;
-#endif
-#ifdef HPPIR
-	if
-	:: !reading -> reading = 1; levels = dist_mask; goto find
-	:: true -> reading = 0
-	fi;
 #endif
 	atomic { levels = 0; in_maps = 0; hint = 0; bits = 0; i = 0; l = 0; w = 0; here = 0; other = 0; in_slot = 0;
 		cleared = 0; refiled = 0; done = 0 }
@@ -580,6 +603,13 @@ init {
 #endif
 #ifdef STALE_SLOT
 		slot[0] = HINT(1, 1);
+#endif
+#ifdef STALE_MAPS
+		summary[0] = BIT(1);
+		L1(0, 1) = BIT(0) | BIT(NUM_WORDS - 1);
+#endif
+#ifdef PENDING_X
+		is_pending[0] = 1; unconsumed[0] = 1; slot[0] = HINT(0, 1);
 #endif
 #ifdef HIDING
 		level[0] = 0; is_pending[0] = 1; unconsumed[0] = 1; slot[0] = HINT(0, 0);

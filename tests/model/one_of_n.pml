@@ -5,7 +5,7 @@
  *
  *   here             there
  *   ---------------  ------------------------------------------------
- *   select           one_of_n_select()
+ *   select_behind    one_of_n_select()
  *   signaller        irq_change()
  *   look_again       one_of_n_recheck()
  *   joiner, leaver   one_of_n_update()
@@ -31,7 +31,7 @@ bit takes_part[NUM_VCPUS];
 byte num_running;
 
 /* The next participant behind the one that had it last: each vCPU is asked in a step of its own. */
-inline select(last) {
+inline select_behind(last) {
 	chosen = NOBODY;
 	n = 0;
 	do
@@ -58,25 +58,21 @@ inline look_again() {
 		:: old != NOBODY && takes_part[old] -> break
 		:: else
 		fi;
-		select(old);
+		select_behind(old);
 		if :: chosen == old -> break :: else fi;
 		/* The compare-and-swap; it fails if anything has changed meanwhile. */
 		atomic {
 			if
-			:: is_pending && target == old -> target = chosen; done = 1
-			:: else -> done = 0
+			:: is_pending && target == old -> target = chosen
+			:: else
 			fi
 		}
-#ifdef BUG_LOOKS_ONCE
-		if :: done -> break :: else fi
-#endif
 	od;
-	d_step { old = 0; chosen = 0; n = 0; done = 0 }
+	atomic { old = 0; chosen = 0; n = 0 }
 }
 
 proctype signaller() {
 	byte old, chosen, n;
-	bit done;
 
 	do
 	:: true ->
@@ -84,7 +80,7 @@ proctype signaller() {
 			old = target;
 			if :: is_pending -> break :: else fi
 		}
-		select(old);
+		select_behind(old);
 		atomic {
 			if
 			:: !is_pending && target == old -> is_pending = 1; target = chosen; break
@@ -100,7 +96,6 @@ proctype signaller() {
 
 proctype joiner(byte v) {
 	byte old, chosen, n;
-	bit done;
 
 	takes_part[v] = 1;
 #ifndef BUG_JOINER_DOES_NOT_WALK
@@ -111,7 +106,6 @@ proctype joiner(byte v) {
 
 proctype leaver(byte v) {
 	byte old, chosen, n;
-	bit done;
 
 #ifdef BUG_LEAVER_WALKS_FIRST
 	look_again();

@@ -11,7 +11,7 @@
  *   note, wait_for_rwp      vcpu.c: ack_note(), ack_is_over()
  *
  * One vCPU, one interrupt; how it is found is delivery.pml's subject. Sequential
- * consistency, as there.
+ * consistency, as there, but for one store that may be late.
  *
  *   DISABLES_INTERRUPT, DISABLES_GROUP   threads that disable, wait, and enable again
  *   SIGNALS=n                            threads that signal the interrupt once
@@ -31,13 +31,10 @@ byte num_running;
 
 /* For the checks only: it is disabled, and RWP has read 0. */
 bit interrupt_is_off, group_is_off;
-byte signals_open;    /* signals that no acknowledge has returned */
+bit was_returned;
 
 proctype signaller() {
-	atomic {
-		if :: !is_pending -> signals_open++ :: else fi;
-		is_pending = 1
-	}
+	is_pending = 1;
 	kicked = 1;
 	num_running--
 }
@@ -96,9 +93,14 @@ blocked:
 end_blocked:
 	atomic { kicked -> kicked = 0 };
 acknowledge:
-	ack_sequence++;
-	/* The search obeys the group's mask as it was when it began. */
-	seen = group_mask;
+	/*
+	 * The search obeys the group's mask as it was when it began. The store before it has no order of its own: it
+	 * may become visible after that load, and only the compare-and-swap of the claim brings it out for sure.
+	 */
+	if
+	:: ack_sequence++; seen = group_mask
+	:: seen = group_mask; ack_sequence++
+	fi;
 	if
 	:: seen ->
 		atomic {
@@ -125,7 +127,7 @@ acknowledge:
 	/* What is returned is settled here. */
 	atomic {
 		assert(!(taken && (interrupt_is_off || group_is_off)));
-		if :: taken -> signals_open-- :: else fi;
+		if :: taken -> was_returned = 1 :: else fi;
 #ifndef BUG_SEQUENCE_ENDS_TOO_EARLY
 		ack_sequence++
 #endif
@@ -140,7 +142,7 @@ proctype at_rest() {
 end_waiting:
 	timeout ->
 	assert(num_running == 0);
-	assert(!is_pending && signals_open == 0)
+	assert(!is_pending && was_returned)
 }
 
 init {

@@ -316,9 +316,14 @@ void run_edge_lockstep(struct run *run)
 	free(s);
 }
 
-/* ---- edge_merge: several devices signal one SPI; each waits until its own number was seen -------- */
+/*
+ * ---- edge_merge ----
+ *
+ * Devices signal one SPI several times in a row and then wait until an acknowledge has seen their last number. With one
+ * device nothing makes up for an edge that a pending interrupt swallowed without its data.
+ */
 
-#define MERGE_DEVICES 3
+#define MERGE_DEVICES 3u
 
 struct merge {
 	struct merge_device {
@@ -341,19 +346,32 @@ static void merge_device(struct worker *device)
 {
 	struct merge *s = device->world->context;
 	struct merge_device *d = &s->devices[device->number];
+	uint64_t number = load_relaxed(&d->data);
 
-	for (uint64_t i = 1; i <= s->count; i++) {
-		store_relaxed(&d->data, i);
-		spi_pulse(device->world, intid_of(0));
-		if (rng_one_in(&device->rng, 2) && i < s->count)
-			continue;
-		if (!world_await(device->world, &d->seen, i)) {
+	for (uint64_t i = 0; i < s->count; i++) {
+		for (uint32_t n = 1 + rng_below(&device->rng, 3); n > 0; n--) {
+			pause_randomly(&device->rng, 20);
+			store_relaxed(&d->data, ++number);
+			spi_pulse(device->world, intid_of(0));
+		}
+		if (!world_await(device->world, &d->seen, number)) {
 			run_fail(device->world->run,
 				 "device %u signalled %" PRIu64 " last, the acknowledges have seen %" PRIu64,
-				 device->number, i, load_relaxed(&d->seen));
+				 device->number, number, load_relaxed(&d->seen));
 			return;
 		}
 	}
+}
+
+static void merge_phase(struct world *w, unsigned num_devices)
+{
+	struct merge *s = w->context;
+
+	s->count = w->run->iterations / 2 / num_devices + 1;
+	for (unsigned i = 0; i < num_devices; i++)
+		world_spawn(w, merge_device, i);
+	world_join(w);
+	world_settle(w);
 }
 
 void run_edge_merge(struct run *run)
@@ -364,13 +382,12 @@ void run_edge_merge(struct run *run)
 
 	if (!s)
 		abort();
-	*s = (struct merge){ .count = run->iterations / MERGE_DEVICES + 1 };
+	*s = (struct merge){ 0 };
 	w = world_open(
 		&(struct world_config){ .run = run, .hooks = &hooks, .context = s, .num_vcpus = 1, .spin = 20000 });
 	spi_set_up(w, intid_of(0), true, 1, 0x80, &w->cpus[0]);
-	for (unsigned i = 0; i < MERGE_DEVICES; i++)
-		world_spawn(w, merge_device, i);
-	world_join(w);
+	merge_phase(w, 1);
+	merge_phase(w, MERGE_DEVICES);
 	world_close(w);
 	free(s);
 }

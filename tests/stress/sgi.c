@@ -161,6 +161,7 @@ void run_sgi_storm(struct run *run)
 		for (uint32_t sgi = 0; sgi < NUM_SGIS; sgi++)
 			private_set_up(&w->cpus[i], sgi, true, group_of(sgi), 8 * (sgi % 4));
 	}
+	world_settle(w);
 	for (uint64_t done = 0; done < run->iterations && !run_has_failed(run); done += STORM_ROUND) {
 		/* All sleep: their quotas may be written. The lock of the wake-up orders this before their reading it. */
 		for (uint32_t i = 0; i < NUM_VCPUS; i++)

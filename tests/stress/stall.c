@@ -123,15 +123,25 @@ void shaker_leave(struct shaker *shaker, unsigned number)
 	pthread_mutex_unlock(&shaker->lock);
 }
 
-bool hold_thread(pthread_t thread)
+bool hold_request(pthread_t thread)
 {
 	if (STRESS_TSAN)
 		return false;
 	atomic_store(&hold_entered, 0);
 	atomic_store(&hold_released, 0);
-	if (pthread_kill(thread, HOLD_SIGNAL) != 0)
+	return pthread_kill(thread, HOLD_SIGNAL) == 0;
+}
+
+bool hold_is_entered(void)
+{
+	return atomic_load(&hold_entered) != 0;
+}
+
+bool hold_thread(pthread_t thread)
+{
+	if (!hold_request(thread))
 		return false;
-	for (unsigned n = 0; atomic_load(&hold_entered) == 0; n++)
+	for (unsigned n = 0; !hold_is_entered(); n++)
 		wait_step(n);
 	return true;
 }

@@ -40,9 +40,11 @@ unsigned shaker_enter(struct shaker *shaker);
 void shaker_leave(struct shaker *shaker, unsigned number);
 
 /*
- * Stop @thread wherever it is, and return once it has stopped. Returns false if
- * that is not possible. One hold at a time in the process.
+ * Stop @thread wherever it is: ask for it, and it has stopped once hold_is_entered() says so; hold_thread() waits for that.
+ * Both return false if threads cannot be stopped. release_thread() lets it go on. One hold at a time in the process.
  */
+bool hold_request(pthread_t thread);
+bool hold_is_entered(void);
 bool hold_thread(pthread_t thread);
 void release_thread(void);
 

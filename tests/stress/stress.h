@@ -91,7 +91,14 @@ static inline bool rng_one_in(struct rng *rng, uint32_t n)
 /* A busy pause of up to @limit steps. */
 void pause_randomly(struct rng *rng, uint32_t limit);
 
-/* One step of such a pause. */
+/* A shorter one, of up to @limit cycles or so. */
+static inline void pause_finely(struct rng *rng, uint32_t limit)
+{
+	for (uint32_t n = rng_below(rng, limit); n > 0; n--)
+		atomic_signal_fence(memory_order_seq_cst);
+}
+
+/* One step of pause_randomly(). */
 static inline void pause_step(void)
 {
 #if defined(__x86_64__) || defined(__i386__)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wake.c - vCPUs that block whenever they can. One device for each; every way in
- * which an interrupt can become deliverable has to wake its vCPU, by itself:
- * nothing else goes on that could make up for a missing kick.
+ * wake.c - a vCPU that blocks whenever it can, and one device. Every way in which
+ * an interrupt can become deliverable has to wake the vCPU by itself: nothing else
+ * goes on that could make up for a missing kick.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,167 +16,191 @@
 #define PPI_LEVEL 21u
 #define SGI       5u
 
-/* INTIDs of each device's SPIs. */
-#define SPI_EDGE(device)  (40u + 64 * (device))
-#define SPI_LEVEL(device) (41u + 64 * (device))
+#define SPI_EDGE   40u
+#define SPI_LEVEL  41u
+#define SPI_GLITCH 42u /* its line is high for a moment only: does not count */
 
 struct waking {
-	struct {
-		_Alignas(64) uint64_t payload; /* plain: the interrupt must order it */
-		_Atomic uint64_t acknowledges;
-	} devices[NUM_VCPUS];
-	uint64_t count;
+	uint64_t payload; /* plain: the interrupt must order it */
+	_Alignas(64) _Atomic uint64_t acknowledges;
 };
 
 /* Each ends with the call that makes one interrupt deliverable to the device's vCPU. */
-typedef void (*way_to_wake)(struct world *w, struct cpu *cpu, uint32_t device);
+typedef void (*way_to_wake)(struct worker *device, struct cpu *cpu);
 
-static void wake_by_pulse(struct world *w, struct cpu *cpu, uint32_t device)
+static void wake_by_pulse(struct worker *device, struct cpu *cpu)
 {
 	(void)cpu;
-	spi_pulse(w, SPI_EDGE(device));
+	spi_pulse(device->world, SPI_EDGE);
 }
 
-static void wake_by_rise(struct world *w, struct cpu *cpu, uint32_t device)
+static void wake_by_rise(struct worker *device, struct cpu *cpu)
 {
 	(void)cpu;
-	spi_set_line(w, SPI_EDGE(device), 7, true);
-	spi_set_line(w, SPI_EDGE(device), 7, false);
+	spi_set_line(device->world, SPI_EDGE, 7, true);
+	spi_set_line(device->world, SPI_EDGE, 7, false);
 }
 
-static void wake_by_level(struct world *w, struct cpu *cpu, uint32_t device)
+static void wake_by_level(struct worker *device, struct cpu *cpu)
 {
 	(void)cpu;
-	spi_set_line(w, SPI_LEVEL(device), 3, true);
+	spi_set_line(device->world, SPI_LEVEL, 3, true);
 }
 
-static void wake_by_message(struct world *w, struct cpu *cpu, uint32_t device)
+static void wake_by_message(struct worker *device, struct cpu *cpu)
 {
 	(void)cpu;
-	dist_write(w, GICD_SETSPI_NSR, SPI_EDGE(device));
+	dist_write(device->world, GICD_SETSPI_NSR, SPI_EDGE);
 }
 
-static void wake_by_ppi_edge(struct world *w, struct cpu *cpu, uint32_t device)
+static void wake_by_ppi_edge(struct worker *device, struct cpu *cpu)
 {
-	(void)w;
-	ppi_set_line(cpu, PPI_EDGE, device, true);
-	ppi_set_line(cpu, PPI_EDGE, device, false);
+	(void)device;
+	ppi_set_line(cpu, PPI_EDGE, 0, true);
+	ppi_set_line(cpu, PPI_EDGE, 0, false);
 }
 
-static void wake_by_ppi_level(struct world *w, struct cpu *cpu, uint32_t device)
+static void wake_by_ppi_level(struct worker *device, struct cpu *cpu)
 {
-	(void)w;
-	ppi_set_line(cpu, PPI_LEVEL, device, true);
+	(void)device;
+	ppi_set_line(cpu, PPI_LEVEL, 0, true);
 }
 
-static void wake_by_ispendr(struct world *w, struct cpu *cpu, uint32_t device)
+static void wake_by_ispendr(struct worker *device, struct cpu *cpu)
 {
-	(void)w;
 	(void)device;
 	redist_write(cpu, GICR_ISPENDR0, 1u << SGI);
 }
 
-static void wake_by_enable(struct world *w, struct cpu *cpu, uint32_t device)
+static void wake_by_enable(struct worker *device, struct cpu *cpu)
 {
 	(void)cpu;
-	spi_write_bit(w, GICD_ICENABLER, SPI_EDGE(device));
-	spi_pulse(w, SPI_EDGE(device));
-	spi_write_bit(w, GICD_ISENABLER, SPI_EDGE(device));
+	spi_write_bit(device->world, GICD_ICENABLER, SPI_EDGE);
+	spi_pulse(device->world, SPI_EDGE);
+	spi_write_bit(device->world, GICD_ISENABLER, SPI_EDGE);
 }
 
-static void wake_by_route(struct world *w, struct cpu *cpu, uint32_t device)
+static void wake_by_route(struct worker *device, struct cpu *cpu)
 {
-	spi_route_nowhere(w, SPI_EDGE(device));
-	spi_pulse(w, SPI_EDGE(device));
-	spi_route(w, SPI_EDGE(device), cpu);
+	spi_route_nowhere(device->world, SPI_EDGE);
+	spi_pulse(device->world, SPI_EDGE);
+	spi_route(device->world, SPI_EDGE, cpu);
 }
 
 /* The other vCPU may take it. */
-static void wake_by_route_to_any(struct world *w, struct cpu *cpu, uint32_t device)
+static void wake_by_route_to_any(struct worker *device, struct cpu *cpu)
 {
-	spi_route_nowhere(w, SPI_EDGE(device));
-	spi_pulse(w, SPI_EDGE(device));
-	spi_route_to_any(w, SPI_EDGE(device));
+	spi_route_nowhere(device->world, SPI_EDGE);
+	spi_pulse(device->world, SPI_EDGE);
+	spi_route_to_any(device->world, SPI_EDGE);
 	(void)cpu;
 }
 
 /* PMR=0xff does not let the lowest priority through. */
-static void wake_by_priority(struct world *w, struct cpu *cpu, uint32_t device)
+static void wake_by_priority(struct worker *device, struct cpu *cpu)
 {
 	(void)cpu;
-	spi_set_priority(w, SPI_EDGE(device), 0xf8);
-	spi_pulse(w, SPI_EDGE(device));
-	spi_set_priority(w, SPI_EDGE(device), 0x80);
+	spi_set_priority(device->world, SPI_EDGE, 0xf8);
+	spi_pulse(device->world, SPI_EDGE);
+	spi_set_priority(device->world, SPI_EDGE, 0x80);
 }
 
 /* The vCPUs do not take Group 0. */
-static void wake_by_group(struct world *w, struct cpu *cpu, uint32_t device)
+static void wake_by_group(struct worker *device, struct cpu *cpu)
 {
 	(void)cpu;
-	spi_set_group(w, SPI_EDGE(device), 0);
-	spi_pulse(w, SPI_EDGE(device));
-	spi_set_group(w, SPI_EDGE(device), 1);
+	spi_set_group(device->world, SPI_EDGE, 0);
+	spi_pulse(device->world, SPI_EDGE);
+	spi_set_group(device->world, SPI_EDGE, 1);
 }
 
-static void wake_by_group_enable(struct world *w, struct cpu *cpu, uint32_t device)
+static void wake_by_group_enable(struct worker *device, struct cpu *cpu)
 {
 	(void)cpu;
-	dist_write(w, GICD_CTLR, GICD_CTLR_ENABLE_GRP0);
-	spi_pulse(w, SPI_EDGE(device));
-	dist_write(w, GICD_CTLR, GICD_CTLR_ENABLE_GRP0 | GICD_CTLR_ENABLE_GRP1);
+	dist_write(device->world, GICD_CTLR, GICD_CTLR_ENABLE_GRP0);
+	spi_pulse(device->world, SPI_EDGE);
+	dist_write(device->world, GICD_CTLR, GICD_CTLR_ENABLE_GRP0 | GICD_CTLR_ENABLE_GRP1);
 }
 
-static void wake_by_deactivation(struct world *w, struct cpu *cpu, uint32_t device)
+static void wake_by_deactivation(struct worker *device, struct cpu *cpu)
 {
 	(void)cpu;
-	spi_write_bit(w, GICD_ISACTIVER, SPI_EDGE(device));
-	spi_pulse(w, SPI_EDGE(device));
-	spi_write_bit(w, GICD_ICACTIVER, SPI_EDGE(device));
+	spi_write_bit(device->world, GICD_ISACTIVER, SPI_EDGE);
+	spi_pulse(device->world, SPI_EDGE);
+	spi_write_bit(device->world, GICD_ICACTIVER, SPI_EDGE);
 }
 
-static void wake_by_power(struct world *w, struct cpu *cpu, uint32_t device)
+static void wake_by_power(struct worker *device, struct cpu *cpu)
 {
 	vgic_vcpu_set_online(cpu->vcpu, false);
-	spi_pulse(w, SPI_EDGE(device));
+	spi_pulse(device->world, SPI_EDGE);
 	vgic_vcpu_set_online(cpu->vcpu, true);
 }
 
+static void glitch(struct worker *device)
+{
+	spi_set_line(device->world, SPI_GLITCH, 0, true);
+	spi_set_line(device->world, SPI_GLITCH, 0, false);
+	pause_finely(&device->rng, 300);
+}
+
+/*
+ * Kicks for nothing first: the vCPU evaluates, finds no interrupt, and answers that kick while the next interrupt comes,
+ * for which nobody may have been kicked anew.
+ */
+static void wake_by_second_kick(struct worker *device, struct cpu *cpu)
+{
+	(void)cpu;
+	for (uint32_t n = rng_below(&device->rng, 8); n > 0; n--)
+		glitch(device);
+	spi_pulse(device->world, SPI_EDGE);
+}
+
+/* The same, with the vCPU's thread stopped anywhere on its way to sleep. */
+static void wake_a_stopped_thread(struct worker *device, struct cpu *cpu)
+{
+	const bool held = hold_request(cpu->runner->thread);
+
+	while (held && !hold_is_entered())
+		glitch(device);
+	spi_pulse(device->world, SPI_EDGE);
+	if (held)
+		release_thread();
+}
+
 static const way_to_wake ways[] = {
-	wake_by_pulse,     wake_by_rise,    wake_by_level,        wake_by_message,      wake_by_ppi_edge,
-	wake_by_ppi_level, wake_by_ispendr, wake_by_enable,       wake_by_route,        wake_by_route_to_any,
-	wake_by_priority,  wake_by_group,   wake_by_group_enable, wake_by_deactivation, wake_by_power,
+	wake_by_pulse,       wake_by_rise,        wake_by_level,         wake_by_message,      wake_by_ppi_edge,
+	wake_by_ppi_level,   wake_by_ispendr,     wake_by_enable,        wake_by_route,        wake_by_route_to_any,
+	wake_by_priority,    wake_by_group,       wake_by_group_enable,  wake_by_deactivation, wake_by_power,
+	wake_by_second_kick, wake_by_second_kick, wake_a_stopped_thread,
 };
 
 #define NUM_WAYS (sizeof(ways) / sizeof(ways[0]))
-
-static uint32_t device_of(const struct cpu *cpu, uint32_t intid)
-{
-	return intid >= STRESS_FIRST_SPI ? (intid - SPI_EDGE(0)) / 64 : cpu->number;
-}
 
 static void waking_acknowledged(struct cpu *cpu, uint32_t intid)
 {
 	struct world *w = cpu->world;
 	struct waking *s = w->context;
-	const uint32_t device = device_of(cpu, intid);
-	const uint64_t acknowledges = load_relaxed(&s->devices[device].acknowledges) + 1;
+	const uint64_t acknowledges = load_relaxed(&s->acknowledges) + 1;
 
-	if (s->devices[device].payload != acknowledges)
+	if (intid == SPI_GLITCH)
+		return;
+	if (s->payload != acknowledges)
 		run_fail(w->run, "vCPU %u, INTID %u: acknowledge %" PRIu64 " sees payload %" PRIu64, cpu->index, intid,
-			 acknowledges, s->devices[device].payload);
-	if (intid == SPI_LEVEL(device))
+			 acknowledges, s->payload);
+	if (intid == SPI_LEVEL)
 		spi_set_line(w, intid, 3, false);
 	else if (intid == PPI_LEVEL)
-		ppi_set_line(cpu, intid, device, false);
+		ppi_set_line(cpu, intid, 0, false);
 }
 
 /* Now the device may go on: not before, because it may make the interrupt active and inactive itself. */
 static void waking_ended(struct cpu *cpu, uint32_t intid)
 {
 	struct waking *s = cpu->world->context;
-	const uint32_t device = device_of(cpu, intid);
 
-	store_release(&s->devices[device].acknowledges, load_relaxed(&s->devices[device].acknowledges) + 1);
+	if (intid != SPI_GLITCH)
+		store_release(&s->acknowledges, load_relaxed(&s->acknowledges) + 1);
 }
 
 static bool waking_idle(struct cpu *cpu)
@@ -195,17 +219,15 @@ static void waking_device(struct worker *worker)
 {
 	struct world *w = worker->world;
 	struct waking *s = w->context;
-	struct cpu *cpu = &w->cpus[worker->number];
 
-	for (uint64_t i = 1; i <= s->count; i++) {
+	for (uint64_t i = 1; i <= w->run->iterations; i++) {
 		const uint32_t way = rng_below(&worker->rng, NUM_WAYS);
 
-		pause_randomly(&worker->rng, 3000);
-		s->devices[worker->number].payload = i;
-		ways[way](w, cpu, worker->number);
-		if (!world_await(w, &s->devices[worker->number].acknowledges, i)) {
-			run_fail(w->run, "device %u: interrupt %" PRIu64 ", made deliverable in way %u, woke nobody",
-				 worker->number, i, way);
+		pause_randomly(&worker->rng, rng_one_in(&worker->rng, 4) ? 3000 : 100);
+		s->payload = i;
+		ways[way](worker, &w->cpus[0]);
+		if (!world_await(w, &s->acknowledges, i)) {
+			run_fail(w->run, "interrupt %" PRIu64 ", made deliverable in way %u, woke nobody", i, way);
 			return;
 		}
 	}
@@ -218,25 +240,23 @@ void run_block_and_wake(struct run *run)
 		.ended = waking_ended,
 		.idle = waking_idle,
 	};
-	struct waking *s = aligned_alloc(64, sizeof(*s));
-	struct world *w;
+	struct waking s = { 0 };
+	struct world *w = world_open(&(struct world_config){
+		.run = run, .hooks = &hooks, .context = &s, .num_vcpus = NUM_VCPUS, .spin = 400 });
+	struct cpu *cpu = &w->cpus[0];
 
-	if (!s)
-		abort();
-	*s = (struct waking){ .count = run->iterations / NUM_VCPUS + 1 };
-	w = world_open(&(struct world_config){ .run = run, .hooks = &hooks, .context = s, .num_vcpus = NUM_VCPUS });
-	for (uint32_t i = 0; i < NUM_VCPUS; i++) {
-		spi_set_up(w, SPI_EDGE(i), true, 1, 0x80, &w->cpus[i]);
-		spi_set_up(w, SPI_LEVEL(i), false, 1, 0x80, &w->cpus[i]);
-		private_set_up(&w->cpus[i], PPI_EDGE, true, 1, 0x80);
-		private_set_up(&w->cpus[i], PPI_LEVEL, false, 1, 0x80);
-		private_set_up(&w->cpus[i], SGI, true, 1, 0x80);
-	}
-	for (unsigned i = 0; i < NUM_VCPUS; i++)
-		world_spawn(w, waking_device, i);
+	spi_set_up(w, SPI_EDGE, true, 1, 0x80, cpu);
+	spi_set_up(w, SPI_LEVEL, false, 1, 0x80, cpu);
+	spi_set_up(w, SPI_GLITCH, false, 1, 0x80, cpu);
+	private_set_up(cpu, PPI_EDGE, true, 1, 0x80);
+	private_set_up(cpu, PPI_LEVEL, false, 1, 0x80);
+	private_set_up(cpu, SGI, true, 1, 0x80);
+	world_spawn(w, waking_device, 0);
 	world_join(w);
+	if (!run_has_failed(run) && load_relaxed(&s.acknowledges) != run->iterations)
+		run_fail(run, "%" PRIu64 " interrupts, %" PRIu64 " acknowledges", run->iterations,
+			 load_relaxed(&s.acknowledges));
 	world_close(w);
-	free(s);
 }
 
 /*

@@ -44,6 +44,15 @@ static void wake_post(struct wake *wake)
 	pthread_mutex_unlock(&wake->lock);
 }
 
+/*
+ * A kick that came before vgic_prepare_wait() is answered by it, and may be forgotten: a host that remembers it for too
+ * long would not notice that the controller relies on that.
+ */
+static void wake_forget(struct wake *wake)
+{
+	atomic_exchange(&wake->token, 0);
+}
+
 /* Sleep until a token comes, after a spin of up to @spin steps. */
 static void wake_wait(struct wake *wake, struct rng *rng, uint32_t spin)
 {
@@ -197,9 +206,10 @@ static bool block(struct runner *r)
 	unsigned lines = 0;
 	bool go_on = true;
 
+	wake_forget(&r->wake);
 	for (unsigned i = 0; i < r->num_cpus; i++)
 		lines |= vgic_prepare_wait(r->cpus[i]->vcpu);
-	if (!lines) {
+	if (!lines && !atomic_exchange(&r->nudged, 0)) {
 		go_on = !load_acquire(&r->world->stop);
 		if (go_on) {
 			r->sleeps++;
@@ -237,8 +247,10 @@ bool cpu_take_one(struct cpu *cpu, unsigned lines)
 
 unsigned cpu_wait(struct cpu *cpu)
 {
-	const unsigned lines = vgic_prepare_wait(cpu->vcpu);
+	unsigned lines;
 
+	wake_forget(&cpu->runner->wake);
+	lines = vgic_prepare_wait(cpu->vcpu);
 	if (!lines && !load_acquire(&cpu->world->stop))
 		wake_wait(&cpu->runner->wake, &cpu->rng, cpu->world->config.spin);
 	vgic_finish_wait(cpu->vcpu);
@@ -264,8 +276,10 @@ void world_stop_runners(struct world *w)
 
 void world_nudge(struct world *w)
 {
-	for (unsigned i = 0; i < w->num_runners; i++)
+	for (unsigned i = 0; i < w->num_runners; i++) {
+		atomic_store(&w->runners[i].nudged, 1);
 		wake_post(&w->runners[i].wake);
+	}
 }
 
 /* ---- Rest ------------------------------------------------------------------------------------ */

@@ -100,6 +100,7 @@ struct runner {
 	unsigned number;
 	pthread_t thread;
 	struct wake wake;
+	_Atomic uint32_t nudged;
 	struct rng rng;
 	struct cpu *cpus[WORLD_MAX_CPUS];
 	unsigned num_cpus;

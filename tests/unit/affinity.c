@@ -156,7 +156,7 @@ static bool is_present(const uint32_t *sorted, uint32_t count, uint32_t packed)
 /* Neighbours differ in one bit of any field: none of them may be taken for the present one. */
 static void check_absent(const struct affinity_map *map, const uint32_t *packed, uint32_t count, struct rng *rng)
 {
-	uint32_t *sorted = malloc(count * sizeof(*sorted));
+	uint32_t *sorted = calloc(MAX_COUNT, sizeof(*sorted));
 
 	assert_non_null(sorted);
 	memcpy(sorted, packed, count * sizeof(*sorted));
@@ -256,13 +256,13 @@ static void duplicates_are_refused(void **state)
 	for (int n = 0; n < 300; n++) {
 		const uint32_t count = 2 + rng_below(&rng, 100);
 		const affinity_rule rule = rules[rng_below(&rng, sizeof(rules) / sizeof(rules[0]))].rule;
-		uint32_t first, second, packed[102];
+		uint32_t first, second, packed[102] = { 0 };
 		struct affinity_map map;
 
 		for (uint32_t i = 0; i < count; i++)
 			packed[i] = rule(i);
 		first = rng_below(&rng, count);
-		second = (first + 1 + rng_below(&rng, count - 1)) % count;
+		second = first > 0 ? rng_below(&rng, first) : 1 + rng_below(&rng, count - 1);
 		packed[second] = packed[first];
 		assert_int_equal(affinity_map_init(&map, packed, count), -EINVAL);
 		assert_null(map.slots);

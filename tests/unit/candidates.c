@@ -949,6 +949,33 @@ static void search_through_57344_hints_of_another_level(void **state)
 	unit_stop(u);
 }
 
+/*
+ * 30 words of such hints: one walk over them is within the budget, a second one is
+ * not. The level is not given up before that one has come to its end.
+ */
+static void tired_search_does_not_give_its_level_up(void **state)
+{
+	struct unit *u = unit_start(1, VGIC_FEATURE_LPIS, 14);
+	const struct pending *p = &unit_vcpu(u, 0)->pending;
+	struct candidate c;
+
+	(void)state;
+	plug_slot(u, 0);
+	for (uint32_t i = 0; i < 30 * BITS_PER_WORD; i++) {
+		prepare(u, &u->vgic->lpis[i], 0, 3);
+		signal_irq(u, &u->vgic->lpis[i]);
+		CHANGE(u, &u->vgic->lpis[i], irq_set_priority, 30 << 3);
+	}
+	assert_int_equal(pending_find(unit_vcpu(u, 0), searched, &c), FIND_TIRED);
+	assert_int_equal(c.level, 3);
+	/* The first walk has tidied all but six of the words, the second some of these. */
+	assert_in_range(count_l1_bits(p, 3), 1, 5);
+	assert_true(load_relaxed(&p->summary) & only_level(3));
+	expect_taken(u, 0, searched, 8192);
+	assert_false(load_relaxed(&p->summary) & only_level(3));
+	unit_stop(u);
+}
+
 /* With 2^20 INTIDs even the walk over empty l1 words is counted. */
 static void search_of_many_empty_levels_is_bounded(void **state)
 {
@@ -1063,6 +1090,7 @@ int main(void)
 		cmocka_unit_test(l1_bits_over_many_empty_words_are_cleared),
 		cmocka_unit_test(search_through_57344_stale_hints),
 		cmocka_unit_test(search_through_57344_hints_of_another_level),
+		cmocka_unit_test(tired_search_does_not_give_its_level_up),
 		cmocka_unit_test(search_of_many_empty_levels_is_bounded),
 		cmocka_unit_test(empty_level_loses_its_summary_bit),
 		cmocka_unit_test(invariant_check_sees_what_is_missing),

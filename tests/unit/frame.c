@@ -52,6 +52,8 @@ static const struct frame_register registers[] = {
 	REG(0x040,                     3, W32 | W64, "WIDE",      read_content, write_content),
 	REG_IF(VGIC_FEATURE_MBIS, 0x060, 2, W32,     "IF_MBIS",   read_content, write_content),
 	REG(0x070,                     2, W64,       "ONLY_64",   read_content, NULL),
+	REG(0x080,                     3, W16 | W32, "HALVES",    read_content, write_content),
+	REG(0x090,                     2, W16 | W64, "LOW_HALF",  read_content, write_content),
 	REG(0x100,                    32, W32,       "BANK",      read_content, write_content),
 	REG(0x1f8,                     2, W8 | W32,  "LAST",      read_content, write_content),
 };
@@ -72,13 +74,22 @@ struct area {
 	bool readable, writable, if_mbis;
 };
 
+// clang-format off
 static const struct area areas[] = {
-	{ 0x000, 0x004, 4, { 4, 4 }, true, true, false },  { 0x004, 0x008, 4, { 4, 4 }, true, false, false },
-	{ 0x008, 0x00c, 4, { 4, 4 }, false, true, false }, { 0x010, 0x018, 8, { 4, 8 }, true, true, false },
-	{ 0x020, 0x030, 4, { 1, 4 }, true, true, false },  { 0x040, 0x058, 8, { 4, 8 }, true, true, false },
-	{ 0x060, 0x068, 4, { 4, 4 }, true, true, true },   { 0x070, 0x080, 8, { 8, 8 }, true, false, false },
-	{ 0x100, 0x180, 4, { 4, 4 }, true, true, false },  { 0x1f8, 0x200, 4, { 1, 4 }, true, true, false },
+	{ 0x000, 0x004, 4, { 4, 4 }, true,  true,  false },
+	{ 0x004, 0x008, 4, { 4, 4 }, true,  false, false },
+	{ 0x008, 0x00c, 4, { 4, 4 }, false, true,  false },
+	{ 0x010, 0x018, 8, { 4, 8 }, true,  true,  false },
+	{ 0x020, 0x030, 4, { 1, 4 }, true,  true,  false },
+	{ 0x040, 0x058, 8, { 4, 8 }, true,  true,  false },
+	{ 0x060, 0x068, 4, { 4, 4 }, true,  true,  true },
+	{ 0x070, 0x080, 8, { 8, 8 }, true,  false, false },
+	{ 0x080, 0x08c, 4, { 2, 4 }, true,  true,  false },
+	{ 0x090, 0x0a0, 8, { 2, 8 }, true,  true,  false },
+	{ 0x100, 0x180, 4, { 4, 4 }, true,  true,  false },
+	{ 0x1f8, 0x200, 4, { 1, 4 }, true,  true,  false },
 };
+// clang-format on
 
 static const struct area *area_of(uint32_t offset, bool has_mbis)
 {
@@ -104,6 +115,9 @@ static int error_of(uint32_t offset, unsigned width, bool write, bool has_mbis)
 	if (!a)
 		return VGIC_GUEST_MMIO_RESERVED;
 	if (offset % width || (width != a->widths[0] && width != a->widths[1]))
+		return VGIC_GUEST_MMIO_WIDTH;
+	/* A halfword reaches the low half of a register only. */
+	if (width == 2 && (offset - a->first) % a->size)
 		return VGIC_GUEST_MMIO_WIDTH;
 	if (write)
 		return a->writable ? NO_ERROR : VGIC_GUEST_MMIO_READ_ONLY;

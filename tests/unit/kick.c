@@ -393,6 +393,48 @@ static void cpu_interface_watches_while_a_group_may_hide_the_other(void **state)
 	unit_stop(u);
 }
 
+static unsigned mirrored_lines;
+
+static void mirror_lines(void *opaque, struct vgic_vcpu *vcpu, unsigned lines)
+{
+	(void)opaque;
+	(void)vcpu;
+	mirrored_lines = lines;
+}
+
+/* The other way round, an interrupt that hides another makes its line fall: a mirrored wire has to follow. */
+static void mirrored_line_falls_when_its_interrupt_is_hidden(void **state)
+{
+	(void)state;
+	for (int mirrors = 0; mirrors < 2; mirrors++) {
+		struct unit *u = unit_start(1, 0, 16);
+		struct vgic_vcpu *vcpu = unit_vcpu(u, 0);
+		uint64_t intid;
+
+		u->vgic->ops.line_changed = mirrors ? mirror_lines : NULL;
+		unit_open(u);
+		assert_int_equal(vgic_icc_write(vcpu, VGIC_ICC_CTLR_EL1, 0), 0);
+		assert_int_equal(vgic_icc_write(vcpu, VGIC_ICC_BPR1_EL1, 4), 0);
+		signal_irq(u, prepare(u, SPI(u, 0), 0, 11));
+		assert_int_equal(vgic_icc_read(vcpu, VGIC_ICC_IAR0_EL1, &intid), 0);
+		assert_int_equal(intid, 32);
+		signal_irq(u, prepare(u, SPI(u, 2), 0, 32 + 11));
+		settle(u);
+		assert_int_equal(vgic_poll_lines(vcpu), VGIC_LINE_IRQ);
+		/* Group 0, 11: cannot preempt, but goes first. */
+		signal_irq(u, prepare(u, SPI(u, 1), 0, 11));
+		assert_int_equal(u->num_kicks, mirrors);
+		assert_int_equal(vgic_poll_lines(vcpu), 0);
+		assert_int_equal(mirrored_lines, 0);
+		/* With one binary point for both nothing is hidden, and what cannot preempt is not worth a kick. */
+		assert_int_equal(vgic_icc_write(vcpu, VGIC_ICC_BPR1_EL1, 0), 0);
+		settle(u);
+		signal_irq(u, prepare(u, SPI(u, 3), 0, 11));
+		assert_int_equal(u->num_kicks, 0);
+		unit_stop(u);
+	}
+}
+
 /* Off and on again: each time the vCPU has to look, even if nobody signals anything. */
 static void power_changes_kick(void **state)
 {
@@ -429,6 +471,7 @@ int main(void)
 		cmocka_unit_test(moving_an_interrupt_kicks_where_it_goes),
 		cmocka_unit_test(withdrawal_kicks_only_who_watches),
 		cmocka_unit_test(cpu_interface_watches_while_a_group_may_hide_the_other),
+		cmocka_unit_test(mirrored_line_falls_when_its_interrupt_is_hidden),
 		cmocka_unit_test(power_changes_kick),
 	};
 
