@@ -51,6 +51,15 @@
 #define SYS_IC_IVAU      SYSREG(1, 3, 7, 5, 1)
 #define SYS_TLBI_VMALLE1 SYSREG(1, 0, 8, 7, 0)
 
+/* Offsets of the exception vectors from VBAR_EL1. */
+#define VECTOR_CURRENT_SP0 0x000
+#define VECTOR_CURRENT_SPX 0x200
+#define VECTOR_LOWER       0x400
+#define VECTOR_SYNC        0x000
+#define VECTOR_IRQ         0x080
+#define VECTOR_FIQ         0x100
+#define VECTORS_SIZE       0x800
+
 #define PSTATE_F     (1u << 6)
 #define PSTATE_I     (1u << 7)
 #define PSTATE_SP    (1u << 0)

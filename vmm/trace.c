@@ -236,9 +236,14 @@ int trace_open(const char *path, struct trace **result)
 
 void trace_close(struct trace *trace)
 {
+	bool failed;
+
 	if (!trace)
 		return;
-	if (trace->close ? fclose(trace->file) : fflush(trace->file))
+	failed = fflush(trace->file) != 0;
+	if (trace->close && fclose(trace->file))
+		failed = true;
+	if (failed)
 		message("the trace is incomplete: %s", strerror(errno));
 	free(trace);
 }
