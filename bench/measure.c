@@ -16,6 +16,7 @@
 #define NS_PER_S         1000000000ull
 #define PROGRESS_FROM_NS (2 * NS_PER_S) /* a run that is expected to take longer says how far it is */
 #define PROGRESS_STEP_NS (NS_PER_S / 5)
+#define CALIBRATION_RUNS 5
 
 static uint64_t now_ns(void)
 {
@@ -54,28 +55,42 @@ int measure_pin(int cpu)
 	return sched_setaffinity(0, sizeof(set), &set) ? -errno : 0;
 }
 
+/* The fastest of a few runs: one alone may have been interrupted by something else. UINT64_MAX on a wrong result. */
+static uint64_t fastest_run(const struct series *series, uint64_t iterations)
+{
+	uint64_t fastest = UINT64_MAX;
+
+	for (unsigned i = 0; i < CALIBRATION_RUNS; i++) {
+		const uint64_t start = now_ns();
+
+		if (!series->run(series->context, iterations))
+			return UINT64_MAX;
+
+		const uint64_t took = now_ns() - start;
+
+		if (took < fastest)
+			fastest = took;
+	}
+	return fastest;
+}
+
 /* Warms the caches, and finds the number of iterations that makes a batch. Returns false on a wrong result. */
 static bool calibrate(struct series *series, uint64_t fixed_iterations)
 {
+	uint64_t n = 1, took;
+
 	if (fixed_iterations) {
 		series->iterations = fixed_iterations;
 		return true;
 	}
-	for (uint64_t n = 1;; n *= 2) {
-		const uint64_t start = now_ns();
-
-		if (!series->run(series->context, n))
-			return false;
-
-		const uint64_t took = now_ns() - start;
-
-		if (took >= MEASURE_BATCH_NS / 2 || n >= MEASURE_MAX_ITERATIONS) {
-			series->iterations = took ? n * MEASURE_BATCH_NS / took : n;
-			if (series->iterations == 0)
-				series->iterations = 1;
-			return true;
-		}
-	}
+	while ((took = fastest_run(series, n)) < MEASURE_BATCH_NS / 2 && n < MEASURE_MAX_ITERATIONS)
+		n *= 2;
+	if (took == UINT64_MAX)
+		return false;
+	series->iterations = took ? n * MEASURE_BATCH_NS / took : n;
+	if (series->iterations == 0)
+		series->iterations = 1;
+	return true;
 }
 
 /* ---- How far it is, for a person who waits ---- */
