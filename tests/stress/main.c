@@ -37,6 +37,7 @@ static const struct scenario scenarios[] = {
 	{ "level_resample",         "lines raised anew by the deactivation callback",                  30000,   8000, run_level_resample },
 	{ "one_of_n_exact",         "1-of-N while vCPUs sleep, go offline, decline: exactly once",     20000,   5000, run_one_of_n_exact },
 	{ "one_of_n_spread",        "1-of-N gives to all that take part",                               4000,   1000, run_one_of_n_spread },
+	{ "one_of_n_hand_over",     "1-of-N follows the vCPUs that take part",                          6000,   2500, run_one_of_n_hand_over },
 	{ "block_and_wake",         "vCPUs that block after every interrupt are woken",                40000,  12000, run_block_and_wake },
 	{ "hidden_comes_to_light",  "an interrupt hidden by another is signalled when that goes",       8000,   2500, run_hidden_comes_to_light },
 	{ "life_cycle",             "look-ups, statistics, on and off, reset, destroy",                   60,     20, run_life_cycle },

@@ -204,3 +204,73 @@ void run_one_of_n_spread(struct run *run)
 	world_close(w);
 	free(s);
 }
+
+/*
+ * ---- one_of_n_hand_over ----
+ *
+ * An interrupt waits at some vCPU, or at none, because the distributor's groups are off or because nobody takes part. Then
+ * all but one vCPU stop taking part, or one begins to: that one has to get it.
+ */
+
+static void set_all_but(struct world *w, struct worker *device, const struct cpu *except, bool takes_part)
+{
+	for (uint32_t i = 0; i < NUM_VCPUS; i++) {
+		if (&w->cpus[i] == except)
+			continue;
+		for (unsigned way = 0; way < NUM_WAYS_OUT; way++) {
+			/* Coming back ends every way out; for going one is enough. */
+			if (takes_part || way == (i + device->rng.state) % NUM_WAYS_OUT)
+				set_participation(&w->cpus[i], (enum way_out)way, takes_part);
+		}
+	}
+}
+
+static void hand_over(struct worker *device, uint32_t number)
+{
+	struct world *w = device->world;
+	struct one_of_n *s = w->context;
+	struct cpu *chosen = &w->cpus[rng_below(&device->rng, NUM_VCPUS)];
+	const uint64_t payload = s->irqs[number].payload + 1, taken = s->taken_by[chosen->number];
+
+	s->irqs[number].payload = payload;
+	if (rng_one_in(&device->rng, 2)) {
+		set_all_but(w, device, NULL, false);
+		spi_pulse(w, FIRST_IRQ + number);
+		for (unsigned way = 0; way < NUM_WAYS_OUT; way++)
+			set_participation(chosen, (enum way_out)way, true);
+	} else {
+		dist_write(w, GICD_CTLR, 0);
+		spi_pulse(w, FIRST_IRQ + number);
+		set_all_but(w, device, chosen, false);
+		dist_write(w, GICD_CTLR, GICD_CTLR_ENABLE_GRP0 | GICD_CTLR_ENABLE_GRP1);
+	}
+	if (!world_await(w, &s->irqs[number].acknowledges, payload))
+		run_fail(w->run, "SPI %u: edge %" PRIu64 " was never acknowledged", FIRST_IRQ + number, payload);
+	else if (s->taken_by[chosen->number] != taken + 1)
+		run_fail(w->run, "SPI %u was taken by a vCPU that does not take part", FIRST_IRQ + number);
+	set_all_but(w, device, NULL, true);
+}
+
+static void hand_over_device(struct worker *device)
+{
+	for (uint64_t i = 0; i < device->world->run->iterations && !run_has_failed(device->world->run); i++)
+		hand_over(device, rng_below(&device->rng, NUM_IRQS));
+}
+
+void run_one_of_n_hand_over(struct run *run)
+{
+	static const struct world_hooks hooks = { .acknowledged = acknowledged };
+	struct one_of_n *s = aligned_alloc(64, sizeof(*s));
+	struct world *w;
+
+	if (!s)
+		abort();
+	*s = (struct one_of_n){ 0 };
+	w = world_open(&(struct world_config){
+		.run = run, .hooks = &hooks, .context = s, .num_vcpus = NUM_VCPUS, .spin = 2000 });
+	set_up(w, 0);
+	world_spawn(w, hand_over_device, 0);
+	world_join(w);
+	world_close(w);
+	free(s);
+}

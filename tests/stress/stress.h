@@ -137,6 +137,7 @@ void run_level_resample(struct run *run);
 /* one_of_n.c */
 void run_one_of_n_exact(struct run *run);
 void run_one_of_n_spread(struct run *run);
+void run_one_of_n_hand_over(struct run *run);
 /* wake.c */
 void run_block_and_wake(struct run *run);
 void run_hidden_comes_to_light(struct run *run);
