@@ -16,19 +16,19 @@ SLOW  := 1
 # seconds that it may take on two cores. A group over its budget fails. Their sum is the time that a developer
 # waits at most, building apart.
 CHECK_GROUPS := \
-	lint:$(BUILD):!scripts/lint,--quick:15 \
-	unit:$(BUILD):unit:20 \
-	conformance:$(BUILD):conformance:25 \
-	embedding:$(BUILD):embedding:15 \
-	tools:$(BUILD):tools:15 \
-	models:$(BUILD):model:35 \
-	stress:$(BUILD):stress:70 \
-	guests:$(BUILD):guests:50 \
-	asan-unit:$(ASAN):unit:25 \
-	asan-conformance:$(ASAN):conformance:30 \
-	asan-stress:$(ASAN):stress:75 \
-	tsan-stress:$(TSAN):stress:50 \
-	boot:$(BUILD):boot:55
+	lint:$(BUILD):!scripts/lint,--quick:20 \
+	unit:$(BUILD):unit:30 \
+	conformance:$(BUILD):conformance:60 \
+	embedding:$(BUILD):embedding:25 \
+	tools:$(BUILD):tools:20 \
+	models:$(BUILD):model:60 \
+	stress:$(BUILD):stress:120 \
+	guests:$(BUILD):guests:80 \
+	asan-unit:$(ASAN):unit:40 \
+	asan-conformance:$(ASAN):conformance:80 \
+	asan-stress:$(ASAN):stress:150 \
+	tsan-stress:$(TSAN):stress:150 \
+	boot:$(BUILD):boot:100
 
 # What `make check-all` runs after these.
 MORE_GROUPS := \
@@ -87,7 +87,9 @@ demo: deps-build $(BUILD)/build.ninja ## boot Debian's arm64 Linux on libvgic, t
 
 boot-test: deps-build $(BUILD)/build.ninja ## the same without a terminal, checked: 1 vCPU, 2 vCPUs, ids out of order
 	@$(INSTALL_DEPS) --quiet guest
-	@scripts/run-tests --slow $(SLOW) boot:$(BUILD):boot:550
+	@ninja -C $(BUILD) vmm/vgic-vmm
+	@vmm/make-guest-image.sh $(BUILD)
+	@vmm/boot-test.sh --build $(BUILD)
 
 guest-oracle: deps-build $(BUILD)/build.ninja ## run the bare-metal guest programs on QEMU's GIC instead
 	@$(INSTALL_DEPS) --quiet all
@@ -100,9 +102,11 @@ CHECK_BUILDS := $(BUILD)/build.ninja $(ASAN)/build.ninja $(TSAN)/build.ninja
 
 check: deps-build $(CHECK_BUILDS) ## run the tests, within their time budgets
 	@$(INSTALL_DEPS) --quiet guest lint
+	@vmm/make-guest-image.sh $(BUILD)
 	@scripts/run-tests --slow $(SLOW) $(CHECK_GROUPS)
 
 check-all: deps $(CHECK_BUILDS) $(CLANG)/build.ninja ## the same, and what takes longer
+	@vmm/make-guest-image.sh $(BUILD)
 	@scripts/run-tests --slow $(SLOW) $(CHECK_GROUPS) $(MORE_GROUPS)
 
 lint: deps-build $(BUILD)/build.ninja ## check layout and sources without running them

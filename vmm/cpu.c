@@ -94,7 +94,8 @@ static void check_between_blocks(struct cpu *cpu)
 {
 	if (cpu->stop_reason == STOP_FAULT)
 		return; /* the run is being left */
-	if (cpu->recheck_lines) {
+	/* Only rises are kicked for: what is about to be taken may have been withdrawn meanwhile. */
+	if (cpu->recheck_lines || interrupts_to_take(cpu)) {
 		cpu->recheck_lines = false;
 		cpu->lines = cpu->ops->poll_lines(cpu->owner);
 	}

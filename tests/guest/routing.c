@@ -97,6 +97,7 @@ static void spi_routed_away_is_not_taken_any_more(void)
 	unmask_all();
 	smp_settle();
 	EXPECT_EQ(cpus[0].num_records, 0);
+	EXPECT_EQ(cpus[0].spurious, 0);
 	gic_route(SPI_A, 0);
 	EXPECT(WAIT_FOR(cpus[0].handled[SPI_A] == 1));
 }
