@@ -88,7 +88,7 @@ static void pending_spi_moves_to_a_cpu_that_takes_it(void)
 	EXPECT_EQ(handled_by_all(SPI_A), 1);
 }
 
-/* The CPU that it was taken from may be interrupted for nothing, but acknowledges nothing. */
+/* The CPU that it was taken from is not even interrupted: its line has fallen. */
 static void spi_routed_away_is_not_taken_any_more(void)
 {
 	gic_setup(0, SPI_A, EDGE, DEFAULT_PRIORITY);
