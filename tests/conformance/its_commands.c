@@ -394,8 +394,10 @@ static void last_of_two_mappings_decides_the_target(void **state)
 	expect_only(m, 1, 8192);
 	assert_int_equal(msi(m, 1, 1), 1);
 	expect_only(m, 1, 8192);
-	/* The other one stays when one is discarded. */
+	/* The other one stays when one is discarded; what was pending goes. */
+	assert_int_equal(msi(m, 1, 0), 1);
 	its_run(m, 0, cmd_event(ITS_CMD_DISCARD, 1, 1));
+	expect_nothing(m);
 	assert_int_equal(msi(m, 1, 1), 0);
 	assert_int_equal(msi(m, 1, 0), 1);
 	expect_only(m, 1, 8192);
@@ -469,6 +471,8 @@ static void movi_takes_the_pending_lpi_along(void **state)
 	expect_only(m, 1, 8192);
 	/* The event belongs to the new collection now. */
 	map_collection(m, 0, 0);
+	assert_int_equal(msi(m, 1, 0), 1);
+	expect_only(m, 1, 8192);
 	map_collection(m, 1, 0);
 	assert_int_equal(msi(m, 1, 0), 1);
 	expect_only(m, 0, 8192);
