@@ -341,8 +341,8 @@ static void forget_table(struct vgic_its *its, enum its_table table)
 static void baser_write(const struct frame_access *a, uint64_t value, uint64_t mask)
 {
 	struct vgic_its *its = a->its;
-	uint64_t writable = GITS_BASER_VALID | GITS_BASER_ATTRIBUTES | GITS_BASER_ADDRESS_47_16 | GITS_BASER_ADDRESS_51_48 |
-			    GITS_BASER_SIZE;
+	uint64_t writable = GITS_BASER_VALID | GITS_BASER_ATTRIBUTES | GITS_BASER_ADDRESS_47_16 |
+			    GITS_BASER_ADDRESS_51_48 | GITS_BASER_SIZE;
 
 	if (a->index >= ITS_NUM_TABLES)
 		return;
