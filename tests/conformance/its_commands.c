@@ -532,8 +532,8 @@ static void event_commands_check_all_they_name(void **state)
 		  VGIC_ITS_CLEAR_UNMAPPED_INTERRUPT },
 		{ ITS_CMD_INV, VGIC_ITS_INV_DEVICE_OOR, VGIC_ITS_INV_UNMAPPED_DEVICE, VGIC_ITS_INV_ID_OOR,
 		  VGIC_ITS_INV_UNMAPPED_INTERRUPT },
-		{ ITS_CMD_DISCARD, VGIC_ITS_DISCARD_DEVICE_OOR, VGIC_ITS_DISCARD_UNMAPPED_DEVICE, VGIC_ITS_DISCARD_ID_OOR,
-		  VGIC_ITS_DISCARD_UNMAPPED_INTERRUPT },
+		{ ITS_CMD_DISCARD, VGIC_ITS_DISCARD_DEVICE_OOR, VGIC_ITS_DISCARD_UNMAPPED_DEVICE,
+		  VGIC_ITS_DISCARD_ID_OOR, VGIC_ITS_DISCARD_UNMAPPED_INTERRUPT },
 	};
 	struct machine *m = boot_mapped();
 
@@ -714,10 +714,10 @@ static void sync_names_an_existing_redistributor(void **state)
 
 static void other_opcodes_are_unknown_or_virtual(void **state)
 {
-	static const unsigned known = 1u << ITS_CMD_MOVI | 1u << ITS_CMD_INT | 1u << ITS_CMD_CLEAR | 1u << ITS_CMD_SYNC |
-				      1u << ITS_CMD_MAPD | 1u << ITS_CMD_MAPC | 1u << ITS_CMD_MAPTI | 1u << ITS_CMD_MAPI |
-				      1u << ITS_CMD_INV | 1u << ITS_CMD_INVALL | 1u << ITS_CMD_MOVALL |
-				      1u << ITS_CMD_DISCARD;
+	static const unsigned known = 1u << ITS_CMD_MOVI | 1u << ITS_CMD_INT | 1u << ITS_CMD_CLEAR |
+				      1u << ITS_CMD_SYNC | 1u << ITS_CMD_MAPD | 1u << ITS_CMD_MAPC |
+				      1u << ITS_CMD_MAPTI | 1u << ITS_CMD_MAPI | 1u << ITS_CMD_INV |
+				      1u << ITS_CMD_INVALL | 1u << ITS_CMD_MOVALL | 1u << ITS_CMD_DISCARD;
 	struct machine *m = boot_mapped();
 
 	(void)state;

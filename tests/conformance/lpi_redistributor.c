@@ -89,8 +89,8 @@ static void table_registers_are_fixed_while_lpis_are_enabled(void **state)
 
 static void without_lpis_there_is_nothing(void **state)
 {
-	static const uint32_t offsets[] = { GICR_SETLPIR, GICR_CLRLPIR, GICR_PROPBASER, GICR_PENDBASER, GICR_INVLPIR,
-					    GICR_INVALLR };
+	static const uint32_t offsets[] = { GICR_SETLPIR,   GICR_CLRLPIR, GICR_PROPBASER,
+					    GICR_PENDBASER, GICR_INVLPIR, GICR_INVALLR };
 	struct machine *m = machine_open(1);
 
 	(void)state;

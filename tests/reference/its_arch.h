@@ -25,24 +25,24 @@
 #define GITS_CTLR_ENABLED   (1u << 0)
 #define GITS_CTLR_QUIESCENT (1u << 31)
 
-#define GITS_TYPER_PHYSICAL      (1ull << 0)
-#define GITS_TYPER_ITT_ENTRY(n)  ((n) >> 4 & 15)
-#define GITS_TYPER_ID_BITS(n)    ((n) >> 8 & 31)
-#define GITS_TYPER_DEVBITS(n)    ((n) >> 13 & 31)
-#define GITS_TYPER_PTA           (1ull << 19)
+#define GITS_TYPER_PHYSICAL     (1ull << 0)
+#define GITS_TYPER_ITT_ENTRY(n) ((n) >> 4 & 15)
+#define GITS_TYPER_ID_BITS(n)   ((n) >> 8 & 31)
+#define GITS_TYPER_DEVBITS(n)   ((n) >> 13 & 31)
+#define GITS_TYPER_PTA          (1ull << 19)
 
-#define GITS_BASER_VALID     (1ull << 63)
-#define GITS_BASER_INDIRECT  (1ull << 62)
-#define GITS_BASER_TYPE(n)   ((n) >> 56 & 7)
-#define GITS_BASER_ENTRY(n)  ((n) >> 48 & 31) /* minus one */
-#define GITS_BASER_PAGE(n)   ((n) >> 8 & 3)
+#define GITS_BASER_VALID      (1ull << 63)
+#define GITS_BASER_INDIRECT   (1ull << 62)
+#define GITS_BASER_TYPE(n)    ((n) >> 56 & 7)
+#define GITS_BASER_ENTRY(n)   ((n) >> 48 & 31) /* minus one */
+#define GITS_BASER_PAGE(n)    ((n) >> 8 & 3)
 #define GITS_TYPE_DEVICES     1u
 #define GITS_TYPE_COLLECTIONS 4u
-#define GITS_TABLE_PAGE      0x10000ull
-#define GITS_ENTRY_SIZE      8u
-#define GITS_LEVEL1_VALID    (1ull << 63)
-#define GITS_CBASER_VALID    (1ull << 63)
-#define GITS_QUEUE_PAGE      4096u
+#define GITS_TABLE_PAGE       0x10000ull
+#define GITS_ENTRY_SIZE       8u
+#define GITS_LEVEL1_VALID     (1ull << 63)
+#define GITS_CBASER_VALID     (1ull << 63)
+#define GITS_QUEUE_PAGE       4096u
 
 /* ---- Commands ---- */
 
@@ -63,11 +63,11 @@
 
 /* ---- LPIs ---- */
 
-#define GICR_CTLR_ENABLE_LPIS  (1u << 0)
-#define GICR_TYPER_DIRECT_LPI  (1ull << 3)
-#define GICR_PENDBASER_PTZ     (1ull << 62)
-#define GICR_PROPBASER_IDBITS  0x1full
-#define LPI_ENABLED            1u /* in a byte of the configuration table */
-#define LPI_PRIORITY_MASK      0xfcu
+#define GICR_CTLR_ENABLE_LPIS (1u << 0)
+#define GICR_TYPER_DIRECT_LPI (1ull << 3)
+#define GICR_PENDBASER_PTZ    (1ull << 62)
+#define GICR_PROPBASER_IDBITS 0x1full
+#define LPI_ENABLED           1u /* in a byte of the configuration table */
+#define LPI_PRIORITY_MASK     0xfcu
 
 #endif /* TESTS_ITS_ARCH_H */

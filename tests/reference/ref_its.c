@@ -14,12 +14,12 @@
 #include "gic_arch.h"
 #include "its_arch.h"
 
-#define NOWHERE          UINT32_MAX
-#define MAX_COLLECTIONS  65536u
-#define LPIS_PER_WORD    64u /* of the pending table */
-#define DEFAULT_ID_BITS  16u
-#define DEFAULT_DEVICES  1024u
-#define DEFAULT_EVENTS   65536u
+#define NOWHERE         UINT32_MAX
+#define MAX_COLLECTIONS 65536u
+#define LPIS_PER_WORD   64u /* of the pending table */
+#define DEFAULT_ID_BITS 16u
+#define DEFAULT_DEVICES 1024u
+#define DEFAULT_EVENTS  65536u
 
 #define PROPBASER_WRITABLE 0x070fffffffffff9full
 #define PENDBASER_WRITABLE 0x070fffffffff0f80ull
@@ -74,7 +74,7 @@ struct ref_lpis {
 	void *opaque;
 	uint64_t *guest_errors;
 	bool kvm;
-	uint32_t end; /* INTID */
+	uint32_t end;     /* INTID */
 	struct lpi *lpis; /* by INTID - 8192 */
 	uint32_t num_vcpus;
 	struct redist *redists;
@@ -633,8 +633,8 @@ static int run_discard(struct ref_lpis *r, const struct its *its, const struct c
 
 static int run_int(struct ref_lpis *r, const struct its *its, const struct command *c)
 {
-	const int error = check_event(its, c, VGIC_ITS_INT_DEVICE_OOR, VGIC_ITS_INT_UNMAPPED_DEVICE, VGIC_ITS_INT_ID_OOR,
-				      VGIC_ITS_INT_UNMAPPED_INTERRUPT);
+	const int error = check_event(its, c, VGIC_ITS_INT_DEVICE_OOR, VGIC_ITS_INT_UNMAPPED_DEVICE,
+				      VGIC_ITS_INT_ID_OOR, VGIC_ITS_INT_UNMAPPED_INTERRUPT);
 	struct lpi *lpi;
 
 	if (error != NO_ERROR)
@@ -657,8 +657,8 @@ static int run_clear(struct ref_lpis *r, const struct its *its, const struct com
 
 static int run_inv(struct ref_lpis *r, const struct its *its, const struct command *c)
 {
-	const int error = check_event(its, c, VGIC_ITS_INV_DEVICE_OOR, VGIC_ITS_INV_UNMAPPED_DEVICE, VGIC_ITS_INV_ID_OOR,
-				      VGIC_ITS_INV_UNMAPPED_INTERRUPT);
+	const int error = check_event(its, c, VGIC_ITS_INV_DEVICE_OOR, VGIC_ITS_INV_UNMAPPED_DEVICE,
+				      VGIC_ITS_INV_ID_OOR, VGIC_ITS_INV_UNMAPPED_INTERRUPT);
 
 	if (error == NO_ERROR)
 		read_property(r, find_event(its, c->devid, c->eventid)->lpi);
@@ -767,7 +767,8 @@ static uint64_t read_its_register(const struct ref_lpis *r, const struct its *it
 	case GITS_IIDR:
 		return r->kvm ? 0x4b00043bu : 0x76001000u;
 	case GITS_TYPER:
-		return GITS_TYPER_PHYSICAL | 7u << 4 | (its->event_bits - 1) << 8 | (uint64_t)(its->device_bits - 1) << 13;
+		return GITS_TYPER_PHYSICAL | 7u << 4 | (its->event_bits - 1) << 8 |
+		       (uint64_t)(its->device_bits - 1) << 13;
 	case GITS_CBASER:
 		return its->cbaser;
 	case GITS_CWRITER:
@@ -906,7 +907,8 @@ int ref_its_read(struct ref_lpis *r, uint32_t its, uint32_t offset, unsigned wid
 	*value = 0;
 	reg = decode(r, offset, width, false);
 	if (reg)
-		*value = read_its_register(r, &r->itses[its], offset - offset % reg->size) >> (8 * (offset % reg->size)) &
+		*value = read_its_register(r, &r->itses[its], offset - offset % reg->size) >>
+				 (8 * (offset % reg->size)) &
 			 low_bytes(width);
 	return 0;
 }
@@ -1028,7 +1030,8 @@ void ref_lpis_reset(struct ref_lpis *r)
 	for (uint32_t i = 0; i < r->num_itses; i++)
 		reset_its(r, &r->itses[i]);
 	for (uint32_t intid = GIC_FIRST_LPI; intid < r->end; intid++)
-		*find_lpi(r, intid) = (struct lpi){ .irq = { .exists = true, .edge = true, .group = 1 }, .target = NOWHERE };
+		*find_lpi(r, intid) =
+			(struct lpi){ .irq = { .exists = true, .edge = true, .group = 1 }, .target = NOWHERE };
 	for (uint32_t i = 0; i < r->num_vcpus; i++)
 		r->redists[i] = (struct redist){ .id = r->redists[i].id };
 	r->propbaser = 0;
