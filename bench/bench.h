@@ -8,8 +8,11 @@
 #include <stdint.h>
 
 #include "measure.h"
+#include "policy.h"
 
 #define BENCH_MAX_VCPU_COUNTS 16u
+#define BENCH_MAX_LIST        16u
+#define BENCH_MAX_THREADS     256u
 
 enum bench_affinity { BENCH_LINEAR, BENCH_HOSTILE, BENCH_NUM_AFFINITIES };
 
@@ -22,16 +25,32 @@ struct bench_options {
 	unsigned num_vcpus;
 	enum bench_affinity affinities[BENCH_NUM_AFFINITIES];
 	unsigned num_affinities;
+
+	/* hit, deliver, scale */
+	const struct policy_ops *policies[POLICY_COUNT];
+	unsigned num_policies;
+	uint32_t lpis[BENCH_MAX_LIST]; /* hit: a row for each of these with each policy */
+	unsigned num_lpis;
+	uint32_t num_devices, num_events; /* deliver; scale: num_events */
+	uint32_t threads[BENCH_MAX_LIST]; /* scale */
+	unsigned num_threads;
 };
 
 /* Each measures, prints, and returns the program's exit status: 0, or 1 after a message on standard error. */
 int bench_sgi(const struct bench_options *options);
 int bench_spi(const struct bench_options *options);
+int bench_hit(const struct bench_options *options);
+int bench_deliver(const struct bench_options *options);
+int bench_scale(const struct bench_options *options);
 
 const char *bench_affinity_name(enum bench_affinity affinity);
 
 /* Runs the turns, and says on standard error what went wrong if something did. Returns whether all is well. */
 bool bench_measure(struct series *const *turns, unsigned num_turns, const struct bench_options *options);
+
+/* On a terminal: how far it is. For commands that do not use bench_measure(). */
+void bench_progress(unsigned done, unsigned total);
+void bench_progress_end(void);
 
 /* A line of the table for people: @what, then nanoseconds (median, fastest, 90th percentile) and the ratio to @rmw_ns. */
 void bench_print_path(const char *what, struct summary summary, double rmw_ns);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "affinities.h"
 #include "bench.h"
@@ -22,13 +23,35 @@ static const char help_text[] =
 	"operation of the same machine in the same run: compare ratios, not nanoseconds.\n"
 	"\n"
 	"Commands:\n"
+	"  hit      an MSI that is pending already, by the number of LPIs in use\n"
+	"  deliver  an MSI with the guest's acknowledge and end of interrupt\n"
+	"  scale    MSIs of several threads at once, each with a vCPU of its own, and all\n"
+	"           with one vCPU; as `rmw`, what such threads gain with atomic operations\n"
 	"  sgi   a software-generated interrupt from the first vCPU to the last one,\n"
 	"        beside two older ways to find the target: a walk over all vCPUs, and a\n"
 	"        table indexed by the affinity bits that differ between vCPUs\n"
 	"  spi   an edge-triggered interrupt of a device\n"
 	"\n"
-	"Each is measured when it is pending already (what a busy device sees), and with\n"
+	"The first three run libvgic (`direct`) beside older designs: `locked`, `lru`,\n"
+	"`lru8`, `tree`. Every acknowledged INTID is checked.\n"
+	"\n"
+	"SGIs and SPIs are measured when it is pending already (what a busy device sees), and with\n"
 	"the guest's acknowledge and end of interrupt. Every acknowledged INTID is checked.\n"
+	"\n"
+	"Options of hit:\n"
+	"  --lpis LIST       numbers of LPIs, 1 to 57344 (default 1,16,256,4096,57344)\n"
+	"\n"
+	"Options of deliver:\n"
+	"  --vcpus N         vCPUs, 1 to 512 (default 16)\n"
+	"  --devices N       devices (default 16)\n"
+	"  --events N        events of each device (default 16); all devices: up to 57344\n"
+	"\n"
+	"Options of scale:\n"
+	"  --threads LIST    numbers of threads, 1 to 256 (default 1,2)\n"
+	"  --events N        events of each thread's device, 1 to 128 (default 16)\n"
+	"\n"
+	"Options of hit, deliver and scale:\n"
+	"  --policy LIST     direct,locked,lru,lru8,tree (default all)\n"
 	"\n"
 	"Options of sgi:\n"
 	"  --vcpus LIST      numbers of vCPUs, 1 to 4096 (default 4,64,512)\n"
@@ -37,13 +60,15 @@ static const char help_text[] =
 	"\n"
 	"Options of all commands:\n"
 	"  --json            print JSON: nanoseconds, medians\n"
-	"  --batches N       batches of each path (default 301); the median of their times counts\n"
+	"  --batches N       batches of each path (default 301, scale 101); the median counts\n"
 	"  --iterations N    iterations of each batch (default: what takes 0.2 ms)\n"
 	"  --cpu N           run on host CPU N only\n"
 	"  --help            this text\n"
 	"\n"
 	"Examples:\n"
 	"  vgic-bench spi\n"
+	"  vgic-bench hit --lpis 1,256 --policy direct,tree\n"
+	"  vgic-bench deliver --vcpus 1 --devices 1 --events 1 --json\n"
 	"  vgic-bench sgi --vcpus 4,512 --affinity hostile --json\n"
 	"\n"
 	"Exit status: 0; 1 if something failed or a result was wrong; 2 for a wrong command line.\n";
@@ -96,39 +121,157 @@ static bool add_affinity(struct bench_options *options, const char *word)
 	return false;
 }
 
+static bool add_lpis(struct bench_options *options, const char *word)
+{
+	uint64_t value;
+
+	if (options->num_lpis == BENCH_MAX_LIST || !parse_number(word, 1, POLICY_NUM_LPIS, &value))
+		return false;
+	options->lpis[options->num_lpis++] = (uint32_t)value;
+	return true;
+}
+
+static bool add_threads(struct bench_options *options, const char *word)
+{
+	uint64_t value;
+
+	if (options->num_threads == BENCH_MAX_LIST || !parse_number(word, 1, BENCH_MAX_THREADS, &value))
+		return false;
+	options->threads[options->num_threads++] = (uint32_t)value;
+	return true;
+}
+
+static bool add_policy(struct bench_options *options, const char *word)
+{
+	const struct policy_ops *ops = policy_by_name(word);
+
+	if (!ops || options->num_policies == POLICY_COUNT)
+		return false;
+	options->policies[options->num_policies++] = ops;
+	return true;
+}
+
+/* A number that fits into 32 bits. */
+static bool parse_count(const char *text, uint64_t max, uint32_t *count)
+{
+	uint64_t value = 0;
+
+	if (!parse_number(text, 1, max, &value))
+		return false;
+	*count = (uint32_t)value;
+	return true;
+}
+
 /* ---- The command line ---- */
 
-enum { OPT_VCPUS = 256, OPT_AFFINITY, OPT_JSON, OPT_BATCHES, OPT_ITERATIONS, OPT_CPU, OPT_HELP };
-
-static const struct option common_options[] = {
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "batches", required_argument, NULL, OPT_BATCHES },
-	{ "iterations", required_argument, NULL, OPT_ITERATIONS },
-	{ "cpu", required_argument, NULL, OPT_CPU },
-	{ "help", no_argument, NULL, OPT_HELP },
-	{ 0 },
+enum {
+	OPT_VCPUS = 256,
+	OPT_AFFINITY,
+	OPT_LPIS,
+	OPT_DEVICES,
+	OPT_EVENTS,
+	OPT_THREADS,
+	OPT_POLICY,
+	OPT_JSON,
+	OPT_BATCHES,
+	OPT_ITERATIONS,
+	OPT_CPU,
+	OPT_HELP,
 };
+
+#define COMMON_OPTIONS                                                                                                 \
+	{ "json", no_argument, NULL, OPT_JSON }, { "batches", required_argument, NULL, OPT_BATCHES },                  \
+		{ "iterations", required_argument, NULL, OPT_ITERATIONS },                                             \
+		{ "cpu", required_argument, NULL, OPT_CPU }, { "help", no_argument, NULL, OPT_HELP },                  \
+	{                                                                                                              \
+		0                                                                                                      \
+	}
+
+static const struct option spi_options[] = { COMMON_OPTIONS };
 
 static const struct option sgi_options[] = {
 	{ "vcpus", required_argument, NULL, OPT_VCPUS },
 	{ "affinity", required_argument, NULL, OPT_AFFINITY },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "batches", required_argument, NULL, OPT_BATCHES },
-	{ "iterations", required_argument, NULL, OPT_ITERATIONS },
-	{ "cpu", required_argument, NULL, OPT_CPU },
-	{ "help", no_argument, NULL, OPT_HELP },
-	{ 0 },
+	COMMON_OPTIONS,
 };
+
+static const struct option hit_options[] = {
+	{ "lpis", required_argument, NULL, OPT_LPIS },
+	{ "policy", required_argument, NULL, OPT_POLICY },
+	COMMON_OPTIONS,
+};
+
+static const struct option deliver_options[] = {
+	{ "vcpus", required_argument, NULL, OPT_VCPUS },
+	{ "devices", required_argument, NULL, OPT_DEVICES },
+	{ "events", required_argument, NULL, OPT_EVENTS },
+	{ "policy", required_argument, NULL, OPT_POLICY },
+	COMMON_OPTIONS,
+};
+
+static const struct option scale_options[] = {
+	{ "threads", required_argument, NULL, OPT_THREADS },
+	{ "events", required_argument, NULL, OPT_EVENTS },
+	{ "policy", required_argument, NULL, OPT_POLICY },
+	COMMON_OPTIONS,
+};
+
+/* The defaults, of those options that a command has. */
+static const struct bench_options default_options = {
+	.measure = { .batches = MEASURE_DEFAULT_BATCHES, .cpu = -1 },
+	.vcpus = { 4, 64, 512 },
+	.num_vcpus = 3,
+	.affinities = { BENCH_LINEAR, BENCH_HOSTILE },
+	.num_affinities = BENCH_NUM_AFFINITIES,
+	.policies = { &policy_direct, &policy_locked, &policy_lru, &policy_lru8, &policy_tree },
+	.num_policies = POLICY_COUNT,
+	.lpis = { 1, 16, 256, 4096, POLICY_NUM_LPIS },
+	.num_lpis = 5,
+	.num_devices = 16,
+	.num_events = 16,
+	.threads = { 1, 2 },
+	.num_threads = 2,
+};
+
+static bool deliver_check(struct bench_options *options)
+{
+	return options->num_vcpus == 1 && options->vcpus[0] <= POLICY_MAX_VCPUS &&
+	       (uint64_t)options->num_devices * options->num_events <= POLICY_NUM_LPIS;
+}
+
+static void deliver_defaults(struct bench_options *options)
+{
+	options->vcpus[0] = 16;
+	options->num_vcpus = 1;
+}
+
+#define SCALE_MAX_EVENTS      128u /* with BENCH_MAX_THREADS devices there are LPIs for all */
+#define SCALE_DEFAULT_BATCHES 101u
+
+static bool scale_check(struct bench_options *options)
+{
+	return options->num_events <= SCALE_MAX_EVENTS;
+}
+
+static void scale_defaults(struct bench_options *options)
+{
+	options->measure.batches = SCALE_DEFAULT_BATCHES;
+}
 
 struct command {
 	const char *name;
 	int (*run)(const struct bench_options *options);
 	const struct option *options;
+	void (*set_defaults)(struct bench_options *options); /* where they differ from default_options; or NULL */
+	bool (*check)(struct bench_options *options);        /* values that do not fit together: false; or NULL */
 };
 
 static const struct command commands[] = {
-	{ "sgi", bench_sgi, sgi_options },
-	{ "spi", bench_spi, common_options },
+	{ "hit", bench_hit, hit_options, NULL, NULL },
+	{ "deliver", bench_deliver, deliver_options, deliver_defaults, deliver_check },
+	{ "scale", bench_scale, scale_options, scale_defaults, scale_check },
+	{ "sgi", bench_sgi, sgi_options, NULL, NULL },
+	{ "spi", bench_spi, spi_options, NULL, NULL },
 };
 
 /* Takes one option into @options. Returns whether its value is right. */
@@ -143,6 +286,19 @@ static bool take_option(struct bench_options *options, int option, char *argumen
 	case OPT_AFFINITY:
 		options->num_affinities = 0;
 		return parse_list(argument, add_affinity, options);
+	case OPT_LPIS:
+		options->num_lpis = 0;
+		return parse_list(argument, add_lpis, options);
+	case OPT_THREADS:
+		options->num_threads = 0;
+		return parse_list(argument, add_threads, options);
+	case OPT_POLICY:
+		options->num_policies = 0;
+		return parse_list(argument, add_policy, options);
+	case OPT_DEVICES:
+		return parse_count(argument, POLICY_NUM_LPIS, &options->num_devices);
+	case OPT_EVENTS:
+		return parse_count(argument, POLICY_NUM_LPIS, &options->num_events);
 	case OPT_JSON:
 		options->measure.json = true;
 		return true;
@@ -164,14 +320,10 @@ static bool take_option(struct bench_options *options, int option, char *argumen
 
 static int run_command(const struct command *command, int argc, char **argv)
 {
-	struct bench_options options = {
-		.measure = { .batches = MEASURE_DEFAULT_BATCHES, .cpu = -1 },
-		.vcpus = { 4, 64, 512 },
-		.num_vcpus = 3,
-		.affinities = { BENCH_LINEAR, BENCH_HOSTILE },
-		.num_affinities = BENCH_NUM_AFFINITIES,
-	};
+	struct bench_options options = default_options;
 
+	if (command->set_defaults)
+		command->set_defaults(&options);
 	for (int option, index = 0; (option = getopt_long(argc, argv, "", command->options, &index)) != -1;) {
 		if (option == OPT_HELP) {
 			fputs(help_text, stdout);
@@ -192,6 +344,10 @@ static int run_command(const struct command *command, int argc, char **argv)
 	}
 	if (optind < argc) {
 		fprintf(stderr, "vgic-bench: unexpected argument '%s' (see --help)\n", argv[optind]);
+		return EXIT_USAGE;
+	}
+	if (command->check && !command->check(&options)) {
+		fprintf(stderr, "vgic-bench: these numbers do not go together (see --help)\n");
 		return EXIT_USAGE;
 	}
 	if (options.measure.cpu >= 0) {
@@ -255,4 +411,18 @@ void bench_print_path(const char *what, struct summary summary, double rmw_ns)
 {
 	printf("  %-34s %10.1f %10.1f %10.1f %8.2f\n", what, summary.median, summary.min, summary.p90,
 	       summary.median / rmw_ns);
+}
+
+void bench_progress(unsigned done, unsigned total)
+{
+	if (!isatty(STDERR_FILENO))
+		return;
+	fprintf(stderr, "\rmeasuring: %3u %%", done * 100 / total);
+	fflush(stderr);
+}
+
+void bench_progress_end(void)
+{
+	if (isatty(STDERR_FILENO))
+		fprintf(stderr, "\r                \r");
 }

@@ -295,7 +295,7 @@ bool lpi_walk(struct vgic *vgic, struct lpi_walk *walk, int *steps)
 		return false;
 	if (walk->at == 0 && !walk_is_needed(vgic, walk))
 		walk->at = end;
-	for (; walk->at<end && * steps> 0; walk->at += GROUP_SIZE, *steps -= STEPS_OF_GROUP) {
+	for (; *steps > 0 && walk->at < end; walk->at += GROUP_SIZE, *steps -= STEPS_OF_GROUP) {
 		const uint32_t n = end - walk->at < GROUP_SIZE ? end - walk->at : GROUP_SIZE;
 
 		if (walk->kind == LPI_WALK_ENABLE)

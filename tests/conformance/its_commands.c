@@ -394,8 +394,10 @@ static void last_of_two_mappings_decides_the_target(void **state)
 	expect_only(m, 1, 8192);
 	assert_int_equal(msi(m, 1, 1), 1);
 	expect_only(m, 1, 8192);
-	/* The other one stays when one is discarded. */
+	/* The other one stays when one is discarded; what was pending goes. */
+	assert_int_equal(msi(m, 1, 0), 1);
 	its_run(m, 0, cmd_event(ITS_CMD_DISCARD, 1, 1));
+	expect_nothing(m);
 	assert_int_equal(msi(m, 1, 1), 0);
 	assert_int_equal(msi(m, 1, 0), 1);
 	expect_only(m, 1, 8192);
@@ -469,6 +471,8 @@ static void movi_takes_the_pending_lpi_along(void **state)
 	expect_only(m, 1, 8192);
 	/* The event belongs to the new collection now. */
 	map_collection(m, 0, 0);
+	assert_int_equal(msi(m, 1, 0), 1);
+	expect_only(m, 1, 8192);
 	map_collection(m, 1, 0);
 	assert_int_equal(msi(m, 1, 0), 1);
 	expect_only(m, 0, 8192);
@@ -528,8 +532,8 @@ static void event_commands_check_all_they_name(void **state)
 		  VGIC_ITS_CLEAR_UNMAPPED_INTERRUPT },
 		{ ITS_CMD_INV, VGIC_ITS_INV_DEVICE_OOR, VGIC_ITS_INV_UNMAPPED_DEVICE, VGIC_ITS_INV_ID_OOR,
 		  VGIC_ITS_INV_UNMAPPED_INTERRUPT },
-		{ ITS_CMD_DISCARD, VGIC_ITS_DISCARD_DEVICE_OOR, VGIC_ITS_DISCARD_UNMAPPED_DEVICE, VGIC_ITS_DISCARD_ID_OOR,
-		  VGIC_ITS_DISCARD_UNMAPPED_INTERRUPT },
+		{ ITS_CMD_DISCARD, VGIC_ITS_DISCARD_DEVICE_OOR, VGIC_ITS_DISCARD_UNMAPPED_DEVICE,
+		  VGIC_ITS_DISCARD_ID_OOR, VGIC_ITS_DISCARD_UNMAPPED_INTERRUPT },
 	};
 	struct machine *m = boot_mapped();
 
@@ -710,10 +714,10 @@ static void sync_names_an_existing_redistributor(void **state)
 
 static void other_opcodes_are_unknown_or_virtual(void **state)
 {
-	static const unsigned known = 1u << ITS_CMD_MOVI | 1u << ITS_CMD_INT | 1u << ITS_CMD_CLEAR | 1u << ITS_CMD_SYNC |
-				      1u << ITS_CMD_MAPD | 1u << ITS_CMD_MAPC | 1u << ITS_CMD_MAPTI | 1u << ITS_CMD_MAPI |
-				      1u << ITS_CMD_INV | 1u << ITS_CMD_INVALL | 1u << ITS_CMD_MOVALL |
-				      1u << ITS_CMD_DISCARD;
+	static const unsigned known = 1u << ITS_CMD_MOVI | 1u << ITS_CMD_INT | 1u << ITS_CMD_CLEAR |
+				      1u << ITS_CMD_SYNC | 1u << ITS_CMD_MAPD | 1u << ITS_CMD_MAPC |
+				      1u << ITS_CMD_MAPTI | 1u << ITS_CMD_MAPI | 1u << ITS_CMD_INV |
+				      1u << ITS_CMD_INVALL | 1u << ITS_CMD_MOVALL | 1u << ITS_CMD_DISCARD;
 	struct machine *m = boot_mapped();
 
 	(void)state;

@@ -104,7 +104,8 @@ bool table_pending(uint32_t vcpu, uint32_t lpi)
 
 void table_set_pending(uint32_t vcpu, uint32_t lpi)
 {
-	ram_set_byte(PENDING_TABLE(vcpu) + lpi / 8, (uint8_t)(ram_byte(PENDING_TABLE(vcpu) + lpi / 8) | 1u << (lpi % 8)));
+	ram_set_byte(PENDING_TABLE(vcpu) + lpi / 8,
+		     (uint8_t)(ram_byte(PENDING_TABLE(vcpu) + lpi / 8) | 1u << (lpi % 8)));
 }
 
 void set_property(uint32_t lpi, uint8_t property)
@@ -231,7 +232,8 @@ uint64_t its_all_errors(struct machine *m, uint32_t its)
 
 struct its_cmd cmd_mapd(uint32_t device, unsigned size, uint64_t itt, bool valid)
 {
-	return (struct its_cmd){ { ITS_CMD_MAPD | (uint64_t)device << 32, size, itt | (valid ? ITS_CMD_VALID : 0), 0 } };
+	return (struct its_cmd){ { ITS_CMD_MAPD | (uint64_t)device << 32, size, itt | (valid ? ITS_CMD_VALID : 0),
+				   0 } };
 }
 
 struct its_cmd cmd_mapc(uint32_t icid, uint64_t rdbase, bool valid)

@@ -18,13 +18,13 @@
 #define RAM_SIZE 0x4000000ull
 
 /* Where things are. Each ITS has its own queue and tables, each vCPU (up to 16) its own pending table. */
-#define PROPERTY_TABLE   (RAM_BASE + 0x100000)
-#define PENDING_TABLE(v) (RAM_BASE + 0x200000 + 0x20000ull * (v))
-#define QUEUE(i)         (RAM_BASE + 0x800000 + 0x100000ull * (i))
-#define DEVICE_TABLE(i)  (RAM_BASE + 0xc00000 + 0x100000ull * (i))
-#define LEVEL2_TABLE(n)  (RAM_BASE + 0x1000000 + GITS_TABLE_PAGE * (n))
+#define PROPERTY_TABLE      (RAM_BASE + 0x100000)
+#define PENDING_TABLE(v)    (RAM_BASE + 0x200000 + 0x20000ull * (v))
+#define QUEUE(i)            (RAM_BASE + 0x800000 + 0x100000ull * (i))
+#define DEVICE_TABLE(i)     (RAM_BASE + 0xc00000 + 0x100000ull * (i))
+#define LEVEL2_TABLE(n)     (RAM_BASE + 0x1000000 + GITS_TABLE_PAGE * (n))
 #define COLLECTION_TABLE(i) (RAM_BASE + 0x1400000 + 0x100000ull * (i))
-#define ITT(n)           (RAM_BASE + 0x2000000 + 0x80000ull * (n))
+#define ITT(n)              (RAM_BASE + 0x2000000 + 0x80000ull * (n))
 
 #define ITS_BASE(i) (0x09000000ull + 0x20000ull * (i))
 
@@ -39,13 +39,13 @@ struct ram {
 	uint8_t *bytes;
 	uint64_t num_reads;
 	uint64_t num_writes;
-	uint64_t num_oversized;   /* accesses that cross a 4 KiB page: there may be none */
-	uint64_t fail_read;       /* the read of this number (from 1) fails, and... */
-	uint64_t fail_reads_to;   /* ...all up to this one; 0: none */
+	uint64_t num_oversized; /* accesses that cross a 4 KiB page: there may be none */
+	uint64_t fail_read;     /* the read of this number (from 1) fails, and... */
+	uint64_t fail_reads_to; /* ...all up to this one; 0: none */
 	bool fail_writes;
-	uint64_t hole, hole_end;  /* there is no memory in between */
+	uint64_t hole, hole_end; /* there is no memory in between */
 	struct ram_write writes[64];
-	unsigned num_kept;        /* of the writes */
+	unsigned num_kept; /* of the writes */
 };
 
 extern struct ram ram;

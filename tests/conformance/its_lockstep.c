@@ -319,15 +319,15 @@ static void compare_stats(struct run *run, uint32_t its)
 		differ(run, "no statistics");
 	for (int i = 0; i < VGIC_NUM_ITS_ERRORS; i++) {
 		if (stats.errors[i] != expected.errors[i])
-			differ(run, "ITS %" PRIu32 ": %" PRIu64 " errors %s, the reference %" PRIu64, its, stats.errors[i],
-			       vgic_its_error_name((enum vgic_its_error)i), expected.errors[i]);
+			differ(run, "ITS %" PRIu32 ": %" PRIu64 " errors %s, the reference %" PRIu64, its,
+			       stats.errors[i], vgic_its_error_name((enum vgic_its_error)i), expected.errors[i]);
 	}
 	if (stats.commands != expected.commands)
 		differ(run, "ITS %" PRIu32 ": %" PRIu64 " commands, the reference %" PRIu64, its, stats.commands,
 		       expected.commands);
 	if (stats.num_devices != expected.num_devices || stats.num_translations != expected.num_translations)
-		differ(run, "ITS %" PRIu32 ": %u devices and %u events, the reference %u and %u", its, stats.num_devices,
-		       stats.num_translations, expected.num_devices, expected.num_translations);
+		differ(run, "ITS %" PRIu32 ": %u devices and %u events, the reference %u and %u", its,
+		       stats.num_devices, stats.num_translations, expected.num_devices, expected.num_translations);
 	if (stats.dropped_its_off != expected.dropped_its_off ||
 	    stats.dropped_unmapped_event != expected.dropped_unmapped_event ||
 	    stats.dropped_unmapped_collection != expected.dropped_unmapped_collection ||
@@ -353,8 +353,8 @@ static void compare_all(struct run *run)
 	}
 	for (uint32_t i = 0; memcmp(run->ram, run->ref_ram, RAM_SIZE) != 0 && i < RAM_SIZE; i++) {
 		if (run->ram[i] != run->ref_ram[i])
-			differ(run, "guest memory 0x%" PRIx64 " has 0x%02x, the reference 0x%02x", RAM_BASE + i, run->ram[i],
-			       run->ref_ram[i]);
+			differ(run, "guest memory 0x%" PRIx64 " has 0x%02x, the reference 0x%02x", RAM_BASE + i,
+			       run->ram[i], run->ref_ram[i]);
 	}
 	pair_compare_all(&run->pair);
 	compare(run);
@@ -390,7 +390,8 @@ static void set_up_vcpu(struct run *run, uint32_t vcpu)
 	pair_icc_write(pair, vcpu, VGIC_ICC_IGRPEN1_EL1, 1);
 	pair_icc_write(pair, vcpu, VGIC_ICC_AP1R0_EL1, 0);
 	redist_write(run, vcpu, GICR_PROPBASER, 8, PROPERTY_TABLE | (run->variant->lpi_id_bits - 1));
-	redist_write(run, vcpu, GICR_PENDBASER, 8, PENDING_TABLE(vcpu) | (random_chance(run, 50) ? GICR_PENDBASER_PTZ : 0));
+	redist_write(run, vcpu, GICR_PENDBASER, 8,
+		     PENDING_TABLE(vcpu) | (random_chance(run, 50) ? GICR_PENDBASER_PTZ : 0));
 	redist_write(run, vcpu, GICR_CTLR, 4, GICR_CTLR_ENABLE_LPIS);
 }
 
@@ -412,8 +413,8 @@ static void place(struct run *run, uint32_t its, uint64_t dw0, uint64_t dw1, uin
 	const uint64_t size = ((its_read(run, its, GITS_CBASER, 8) & 0xff) + 1) * GITS_QUEUE_PAGE;
 	const uint64_t address = QUEUE(its) + run->queue_at[its] % 0x10000;
 
-	note(run, "ITS %" PRIu32 " at 0x%" PRIx64 ": %" PRIx64 " %" PRIx64 " %" PRIx64 " %" PRIx64, its, run->queue_at[its],
-	     dw0, dw1, dw2, dw3);
+	note(run, "ITS %" PRIu32 " at 0x%" PRIx64 ": %" PRIx64 " %" PRIx64 " %" PRIx64 " %" PRIx64, its,
+	     run->queue_at[its], dw0, dw1, dw2, dw3);
 	poke_u64(run, address, dw0);
 	poke_u64(run, address + 8, dw1);
 	poke_u64(run, address + 16, dw2);
@@ -424,11 +425,13 @@ static void place(struct run *run, uint32_t its, uint64_t dw0, uint64_t dw1, uin
 static void place_random(struct run *run, uint32_t its)
 {
 	static const uint8_t opcodes[] = {
-		ITS_CMD_MAPD,  ITS_CMD_MAPC,  ITS_CMD_MAPC,  ITS_CMD_MAPI,    ITS_CMD_MAPTI, ITS_CMD_MAPTI, ITS_CMD_MAPTI,
-		ITS_CMD_MAPTI, ITS_CMD_MAPTI, ITS_CMD_MAPTI, ITS_CMD_MOVI,    ITS_CMD_MOVI,  ITS_CMD_INT,   ITS_CMD_INT,
-		ITS_CMD_CLEAR, ITS_CMD_INV,   ITS_CMD_INV,   ITS_CMD_INVALL,  ITS_CMD_SYNC,  ITS_CMD_MOVALL, ITS_CMD_DISCARD,
+		ITS_CMD_MAPD,  ITS_CMD_MAPC,   ITS_CMD_MAPC,    ITS_CMD_MAPI,  ITS_CMD_MAPTI, ITS_CMD_MAPTI,
+		ITS_CMD_MAPTI, ITS_CMD_MAPTI,  ITS_CMD_MAPTI,   ITS_CMD_MAPTI, ITS_CMD_MOVI,  ITS_CMD_MOVI,
+		ITS_CMD_INT,   ITS_CMD_INT,    ITS_CMD_CLEAR,   ITS_CMD_INV,   ITS_CMD_INV,   ITS_CMD_INVALL,
+		ITS_CMD_SYNC,  ITS_CMD_MOVALL, ITS_CMD_DISCARD,
 	};
-	const uint64_t opcode = random_chance(run, 96) ? opcodes[random_below(run, sizeof(opcodes))] : random_next(run) & 0xff;
+	const uint64_t opcode = random_chance(run, 96) ? opcodes[random_below(run, sizeof(opcodes))] :
+							 random_next(run) & 0xff;
 	uint32_t device = random_device(run), event = random_event(run);
 	const uint64_t valid = random_chance(run, 80) ? ITS_CMD_VALID : 0;
 	uint64_t dw1, dw2 = random_icid(run), dw3 = 0;
@@ -444,7 +447,8 @@ static void place_random(struct run *run, uint32_t its)
 	switch (opcode) {
 	case ITS_CMD_MAPD:
 		dw1 = random_chance(run, 90) ? 2 + random_below(run, 2) : random_below(run, 32);
-		dw2 = (random_chance(run, 95) ? ITT + 0x100ull * random_below(run, 256) : random_next(run) & 0xfffffffffff00) |
+		dw2 = (random_chance(run, 95) ? ITT + 0x100ull * random_below(run, 256) :
+						random_next(run) & 0xfffffffffff00) |
 		      valid;
 		break;
 	case ITS_CMD_MAPC:
@@ -615,7 +619,8 @@ static void op_pending_bits(struct run *run)
 static void op_level1(struct run *run)
 {
 	const uint32_t its = random_its(run), entry = random_below(run, 3);
-	const uint64_t value = random_chance(run, 90) ? LEVEL2_TABLE(random_below(run, 4)) : random_next(run) & 0xfffffffff0000;
+	const uint64_t value = random_chance(run, 90) ? LEVEL2_TABLE(random_below(run, 4)) :
+							random_next(run) & 0xfffffffff0000;
 
 	note(run, "level 1 of ITS %" PRIu32 ", entry %" PRIu32, its, entry);
 	poke_u64(run, DEVICE_TABLE(its) + 8ull * entry, random_chance(run, 80) ? value | GITS_LEVEL1_VALID : value);
@@ -663,7 +668,8 @@ static void op_its_tables(struct run *run)
 	if (random_chance(run, 60))
 		its_write(run, its, GITS_CTLR, 4, 0);
 	if (random_chance(run, 30))
-		its_write(run, its, GITS_BASER0 + 8 * random_below(run, 2), 8, random_chance(run, 50) ? 0 : random_next(run));
+		its_write(run, its, GITS_BASER0 + 8 * random_below(run, 2), 8,
+			  random_chance(run, 50) ? 0 : random_next(run));
 	if (random_chance(run, 15))
 		its_write(run, its, GITS_CBASER, 8, QUEUE(its));
 	if (random_chance(run, 95))
@@ -673,7 +679,8 @@ static void op_its_tables(struct run *run)
 static void op_any_register(struct run *run)
 {
 	const uint32_t its = random_its(run);
-	const uint32_t offset = random_chance(run, 50) ? random_below(run, 0x140) : random_below(run, VGIC_ITS_FRAME_SIZE);
+	const uint32_t offset = random_chance(run, 50) ? random_below(run, 0x140) :
+							 random_below(run, VGIC_ITS_FRAME_SIZE);
 	const unsigned width = 1u << random_below(run, 4);
 	const uint32_t aligned = random_chance(run, 80) ? offset & ~(width - 1) : offset;
 
@@ -692,7 +699,8 @@ static void op_cwriter(struct run *run)
 	const uint32_t its = random_its(run);
 
 	/* Somewhere past the end, or where it is. */
-	its_write(run, its, GITS_CWRITER, 8, random_chance(run, 50) ? 0x1000 + 0x20ull * random_below(run, 100) : run->queue_at[its]);
+	its_write(run, its, GITS_CWRITER, 8,
+		  random_chance(run, 50) ? 0x1000 + 0x20ull * random_below(run, 100) : run->queue_at[its]);
 	its_read(run, its, GITS_CREADR, 8);
 }
 
@@ -717,7 +725,8 @@ static void op_masks(struct run *run)
 			       random_chance(run, 50) ? random_lpi(run) : random_below(run, 4));
 		break;
 	default:
-		pair_icc_write(&run->pair, vcpu, VGIC_ICC_PMR_EL1, random_chance(run, 70) ? 0xf8 : random_next(run) & 0xff);
+		pair_icc_write(&run->pair, vcpu, VGIC_ICC_PMR_EL1,
+			       random_chance(run, 70) ? 0xf8 : random_next(run) & 0xff);
 		break;
 	}
 }
@@ -751,13 +760,13 @@ static const struct {
 	void (*run)(struct run *run);
 	bool needs_its;
 } operations[] = {
-	{ 300, op_commands, true },   { 60, op_msi, true },          { 220, op_mapped_msi, true },
-	{ 250, op_acknowledge, false }, { 60, op_enable_lpis, false }, { 30, op_invalidate, false },
-	{ 12, op_table_registers, false }, { 40, op_property, false }, { 25, op_pending_bits, false },
-	{ 12, op_level1, true },      { 12, op_hole, false },        { 5, op_queue_hole, true },
-	{ 15, op_its_enable, true },  { 6, op_its_tables, true },    { 20, op_any_register, true },
-	{ 5, op_cwriter, true },      { 15, op_masks, false },       { 40, op_repair, false },
-	{ 40, op_repair_its, true },  { 60, op_direct, false },      { 1, op_reset, false },
+	{ 300, op_commands, true },        { 60, op_msi, true },          { 220, op_mapped_msi, true },
+	{ 250, op_acknowledge, false },    { 60, op_enable_lpis, false }, { 30, op_invalidate, false },
+	{ 12, op_table_registers, false }, { 40, op_property, false },    { 25, op_pending_bits, false },
+	{ 12, op_level1, true },           { 12, op_hole, false },        { 5, op_queue_hole, true },
+	{ 15, op_its_enable, true },       { 6, op_its_tables, true },    { 20, op_any_register, true },
+	{ 5, op_cwriter, true },           { 15, op_masks, false },       { 40, op_repair, false },
+	{ 40, op_repair_its, true },       { 60, op_direct, false },      { 1, op_reset, false },
 };
 
 static void run_operation(struct run *run)

@@ -223,17 +223,18 @@ static void change_overlap_without_base(struct machine *m)
 static void change_smallest(struct machine *m)
 {
 	(void)m;
-	its_configs[0] = (struct vgic_its_config){ .device_id_bits = 1, .event_id_bits = 1, .max_devices = 1,
-						   .max_translations = 1 };
+	its_configs[0] = (struct vgic_its_config){
+		.device_id_bits = 1, .event_id_bits = 1, .max_devices = 1, .max_translations = 1
+	};
 }
 
 static void create_refuses_what_is_wrong(void **state)
 {
-	static void (*const wrong[])(struct machine *m) = {
-		change_no_lpis,	     change_no_read,	  change_no_write,    change_no_array,	     change_too_many,
-		change_device_bits,  change_event_bits,	  change_devices,     change_translations,   change_alignment,
-		change_overlap,	     change_overlap_dist, change_wrap,	      change_overlap_redist, change_lpi_bits_13,
-		change_lpi_bits_21,
+	static void (*const wrong[])(struct machine * m) = {
+		change_no_lpis,      change_no_read,        change_no_write,    change_no_array,
+		change_too_many,     change_device_bits,    change_event_bits,  change_devices,
+		change_translations, change_alignment,      change_overlap,     change_overlap_dist,
+		change_wrap,         change_overlap_redist, change_lpi_bits_13, change_lpi_bits_21,
 	};
 
 	(void)state;
@@ -493,8 +494,8 @@ static void each_read_may_fail(void **state)
 		run_everything(m);
 		/* One failed read is one error: of the memory, or of the command that asked whether it is there. */
 		assert_int_equal(errors_of(m, VGIC_GUEST_MEMORY) + its_errors(m, 0, VGIC_ITS_ITT_NOT_IN_MEMORY) +
-					 its_errors(m, 0, VGIC_ITS_MAPD_DEVICE_OOR) >=
-				 1,
+						 its_errors(m, 0, VGIC_ITS_MAPD_DEVICE_OOR) >=
+					 1,
 				 1);
 		check_after_failure(m);
 		machine_stop(m);

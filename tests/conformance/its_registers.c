@@ -124,7 +124,9 @@ static void distributor_shows_the_lpi_bits(void **state)
 
 static void wide_registers_have_halves(void **state)
 {
-	static const uint32_t offsets[] = { GITS_TYPER, GITS_CBASER, GITS_CWRITER, GITS_CREADR, GITS_BASER0, GITS_BASER1 };
+	static const uint32_t offsets[] = {
+		GITS_TYPER, GITS_CBASER, GITS_CWRITER, GITS_CREADR, GITS_BASER0, GITS_BASER1
+	};
 	struct machine *m = its_ready();
 
 	(void)state;
@@ -168,7 +170,9 @@ static void read_only_registers_ignore_writes(void **state)
 	static const struct {
 		uint32_t offset;
 		unsigned width;
-	} registers[] = { { GITS_IIDR, 4 }, { GITS_TYPER, 8 }, { GITS_TYPER + 4, 4 }, { GITS_CREADR, 8 }, { GIC_PIDR2, 4 } };
+	} registers[] = {
+		{ GITS_IIDR, 4 }, { GITS_TYPER, 8 }, { GITS_TYPER + 4, 4 }, { GITS_CREADR, 8 }, { GIC_PIDR2, 4 }
+	};
 	struct machine *m = its_ready();
 
 	(void)state;

@@ -126,8 +126,7 @@ static void doorbell_calls_return_what_kvm_returns(void **state)
 	assert_int_equal(vgic_signal_msi(m->vgic, 0, 7, 1, VGIC_MSI_VALID_DEVID), -ENODEV);
 	assert_int_equal(vgic_signal_msi(m->vgic, UINT64_MAX, 7, 1, 0), -ENODEV);
 	/* The second ITS knows nothing of the first one's devices. */
-	assert_int_equal(
-		vgic_signal_msi(m->vgic, ITS_BASE(1) + VGIC_ITS_DOORBELL, 7, 1, VGIC_MSI_VALID_DEVID), 0);
+	assert_int_equal(vgic_signal_msi(m->vgic, ITS_BASE(1) + VGIC_ITS_DOORBELL, 7, 1, VGIC_MSI_VALID_DEVID), 0);
 	its_write(m, 0, GITS_CTLR, 4, 0);
 	assert_int_equal(vgic_signal_msi(m->vgic, doorbell, 7, 1, VGIC_MSI_VALID_DEVID), -EBUSY);
 	expect_nothing(m);
@@ -360,7 +359,8 @@ static void many_lpis_are_delivered_once_each(void **state)
 	map_collection(m, 0, 0);
 	map_device(m, 1, 9);
 	for (uint32_t i = 0; i < 300; i++) {
-		set_property(8192 + 191 * i, (uint8_t)(i % 32 * 8 < 0xf0 ? i % 32 * 8 | LPI_ENABLED : 0xe8 | LPI_ENABLED));
+		set_property(8192 + 191 * i,
+			     (uint8_t)(i % 32 * 8 < 0xf0 ? i % 32 * 8 | LPI_ENABLED : 0xe8 | LPI_ENABLED));
 		map_event(m, 1, i, 8192 + 191 * i, 0);
 		seen[8192 + 191 * i] = 0;
 	}

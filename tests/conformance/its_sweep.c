@@ -44,8 +44,8 @@ static int no_write(void *opaque, uint64_t address, const void *buffer, size_t s
 
 static void differ(uint32_t offset, unsigned width, const char *what, uint64_t value, uint64_t expected)
 {
-	printf("Bail out! ITS+0x%" PRIx32 " width %u: %s 0x%" PRIx64 ", the reference 0x%" PRIx64 "\n", offset, width, what,
-	       value, expected);
+	printf("Bail out! ITS+0x%" PRIx32 " width %u: %s 0x%" PRIx64 ", the reference 0x%" PRIx64 "\n", offset, width,
+	       what, value, expected);
 	exit(1);
 }
 

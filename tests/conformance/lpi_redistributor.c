@@ -89,8 +89,8 @@ static void table_registers_are_fixed_while_lpis_are_enabled(void **state)
 
 static void without_lpis_there_is_nothing(void **state)
 {
-	static const uint32_t offsets[] = { GICR_SETLPIR, GICR_CLRLPIR, GICR_PROPBASER, GICR_PENDBASER, GICR_INVLPIR,
-					    GICR_INVALLR };
+	static const uint32_t offsets[] = { GICR_SETLPIR,   GICR_CLRLPIR, GICR_PROPBASER,
+					    GICR_PENDBASER, GICR_INVLPIR, GICR_INVALLR };
 	struct machine *m = machine_open(1);
 
 	(void)state;
@@ -283,6 +283,22 @@ static void ptz_says_that_the_table_is_zero(void **state)
 	/* What was left in it is wiped when the table is written. */
 	lpis_disable(m, 0);
 	assert_false(table_pending(0, 8195));
+	machine_stop(m);
+}
+
+/* While LPIs are disabled the table is the only place that remembers: the guest may clear a bit of it. */
+static void pending_state_is_in_the_table_only(void **state)
+{
+	struct machine *m = boot_mapped();
+
+	(void)state;
+	assert_int_equal(msi(m, 1, 0), 1);
+	assert_int_equal(msi(m, 1, 1), 1);
+	lpis_disable(m, 0);
+	ram_set_byte(PENDING_TABLE(0) + 1024, 0x02);
+	redist_write_width(m, 0, GICR_PENDBASER, 8, PENDING_TABLE(0));
+	lpis_enable(m, 0);
+	expect_only(m, 0, 8193);
 	machine_stop(m);
 }
 
@@ -718,6 +734,7 @@ int main(void)
 		cmocka_unit_test(disabling_clears_bits_that_are_no_longer_pending),
 		cmocka_unit_test(enabling_reads_the_pending_table),
 		cmocka_unit_test(ptz_says_that_the_table_is_zero),
+		cmocka_unit_test(pending_state_is_in_the_table_only),
 		cmocka_unit_test(table_is_read_again_when_lpis_come_back),
 		cmocka_unit_test(pending_lpi_of_the_table_needs_no_mapping),
 		cmocka_unit_test(unmapped_pending_lpi_goes_back_to_the_table),

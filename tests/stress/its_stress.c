@@ -29,8 +29,8 @@ static void check_exact(struct world *w)
 		const uint64_t accepted = load_acquire(&a->accepted), acknowledges = load_acquire(&a->acknowledges);
 
 		if (accepted != acknowledges)
-			its_fail(w->run, "LPI %u: %" PRIu64 " signals were accepted, %" PRIu64 " acknowledged", FIRST_LPI + i,
-				 accepted, acknowledges);
+			its_fail(w->run, "LPI %u: %" PRIu64 " signals were accepted, %" PRIu64 " acknowledged",
+				 FIRST_LPI + i, accepted, acknowledges);
 	}
 }
 
@@ -240,7 +240,8 @@ static void run_its_off(struct its_run *run)
 			sched_yield();
 		after = world_acknowledges(w);
 		if (before != after || !its_world_sleeps(w))
-			its_fail(run, "period %" PRIu64 ": Quiescent had read 1, then %" PRIu64 " LPIs were taken", i, after - before);
+			its_fail(run, "period %" PRIu64 ": Quiescent had read 1, then %" PRIu64 " LPIs were taken", i,
+				 after - before);
 		w->num_checked++;
 		guest_its_write(w, 0, GITS_CTLR, GITS_CTLR_ENABLED);
 		world_pause(&w->rng, 3000);
@@ -277,7 +278,8 @@ static void check_tables(struct world *w)
 		if (bits > 1)
 			its_fail(w->run, "LPI %u is pending in both tables", FIRST_LPI + i);
 		if (owed && !bits)
-			its_fail(w->run, "LPI %u was accepted, not acknowledged, and is not in a pending table", FIRST_LPI + i);
+			its_fail(w->run, "LPI %u was accepted, not acknowledged, and is not in a pending table",
+				 FIRST_LPI + i);
 		if (w->lockstep && bits && !owed)
 			its_fail(w->run, "LPI %u is in a pending table, and nobody has signalled it", FIRST_LPI + i);
 		w->num_checked += bits;
@@ -292,6 +294,7 @@ static void run_lpis_off(struct its_run *run, bool lockstep)
 {
 	struct world *w = its_world_open(run, lockstep);
 
+	store_relaxed(&w->delay, 20000);
 	its_world_start_devices(w);
 	for (uint64_t i = 0; i < run->iterations && !load_relaxed(&run->failures); i++) {
 		uint64_t before, after;
@@ -329,6 +332,7 @@ static void run_lpis_off(struct its_run *run, bool lockstep)
 		world_pause(&w->rng, 3000);
 		sched_yield();
 	}
+	store_relaxed(&w->delay, 0);
 	finish(w);
 }
 
@@ -469,7 +473,9 @@ static const struct scenario {
 
 static bool run_scenario(const struct scenario *s, uint64_t iterations, uint64_t seed)
 {
-	struct its_run run = { .name = s->name, .iterations = iterations ? iterations : s->iterations / SLOWER, .seed = seed };
+	struct its_run run = { .name = s->name,
+			       .iterations = iterations ? iterations : s->iterations / SLOWER,
+			       .seed = seed };
 
 	s->run(&run);
 	return load_acquire(&run.failures) == 0;

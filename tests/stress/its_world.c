@@ -26,10 +26,10 @@
 #define COLLECTION_TABLE(i) (RAM_BASE + 0xc0000 + 0x10000ull * (i))
 #define ITT(n)              (RAM_BASE + 0x100000 + 0x1000ull * (n))
 
-#define LPI_ID_BITS         14u
-#define MAX_PRINTED         10u
-#define VALID               (UINT64_C(1) << 63)
-#define DEFAULT_PROPERTY    0xa1u
+#define LPI_ID_BITS      14u
+#define MAX_PRINTED      10u
+#define VALID            (UINT64_C(1) << 63)
+#define DEFAULT_PROPERTY 0xa1u
 
 /* ---- Random numbers, failures --------------------------------------------------------------- */
 
@@ -151,8 +151,8 @@ static void note_acknowledge(struct world *w, uint32_t intid, const uint64_t *ep
 		its_fail(w->run, "LPI %u was acknowledged after its path had been closed", intid);
 	number = load_acquire(&a->number);
 	if (w->lockstep && a->data != number)
-		its_fail(w->run, "LPI %u: the device wrote %" PRIu64 ", behind the acknowledge there is %" PRIu64, intid, number,
-			 a->data);
+		its_fail(w->run, "LPI %u: the device wrote %" PRIu64 ", behind the acknowledge there is %" PRIu64,
+			 intid, number, a->data);
 	if (number > load_relaxed(&a->seen))
 		store_relaxed(&a->seen, number);
 	atomic_fetch_add_explicit(&a->acknowledges, 1, memory_order_release);
@@ -165,6 +165,7 @@ static void take_interrupts(struct consumer *c)
 	while (vgic_poll_lines(c->vcpu)) {
 		uint64_t epochs[ITS_LPIS], intid;
 
+		world_pause(&c->rng, load_relaxed(&w->delay));
 		for (uint32_t i = 0; i < ITS_LPIS; i++)
 			epochs[i] = load_acquire(&w->accounts[i].epoch);
 		vgic_icc_read(c->vcpu, VGIC_ICC_IAR1_EL1, &intid);
@@ -253,7 +254,8 @@ static void signal_once(struct device *d)
 		atomic_fetch_add_explicit(&a->accepted, 1, memory_order_relaxed);
 		store_release(&a->last_accepted, number);
 		if ((epoch & 1) && load_acquire(&a->epoch) == epoch)
-			its_fail(w->run, "device %u event %u: accepted after its path had been closed", d->number, event);
+			its_fail(w->run, "device %u event %u: accepted after its path had been closed", d->number,
+				 event);
 	} else if (result == -EBUSY) {
 		d->busy++;
 	} else if (result == 0) {
@@ -345,7 +347,8 @@ void guest_sync(struct world *w, uint32_t its)
 
 void guest_mapd(struct world *w, uint32_t its, uint32_t device, bool valid)
 {
-	guest_command(w, its, 0x08 | (uint64_t)device << 32, 3, ITT(its * ITS_DEVICES + device) | (valid ? VALID : 0), 0);
+	guest_command(w, its, 0x08 | (uint64_t)device << 32, 3, ITT(its * ITS_DEVICES + device) | (valid ? VALID : 0),
+		      0);
 }
 
 void guest_mapc(struct world *w, uint32_t its, uint32_t icid, uint32_t vcpu)
@@ -500,6 +503,7 @@ struct world *its_world_open(struct its_run *run, bool lockstep)
 	for (uint32_t v = 0; v < ITS_VCPUS; v++) {
 		w->consumers[v].world = w;
 		w->consumers[v].index = v;
+		rng_init(&w->consumers[v].rng, run->seed, 100 + v);
 		sem_init(&w->consumers[v].wake, 0, 0);
 	}
 	make_controller(w);
@@ -547,8 +551,8 @@ void its_world_settle(struct world *w)
 		its_fail(w->run, "at rest %u interrupts cannot be reached, the first is %u", broken, intid);
 	if (signals == 0 || accepted == 0)
 		its_fail(w->run, "%" PRIu64 " signals were made and %" PRIu64 " accepted", signals, accepted);
-	printf("# %s: %" PRIu64 " signals, %" PRIu64 " accepted, %" PRIu64 " acknowledges\n", w->run->name, signals, accepted,
-	       world_acknowledges(w));
+	printf("# %s: %" PRIu64 " signals, %" PRIu64 " accepted, %" PRIu64 " acknowledges\n", w->run->name, signals,
+	       accepted, world_acknowledges(w));
 }
 
 void its_world_close(struct world *w)

@@ -43,12 +43,12 @@ uint32_t rng_below(struct rng *rng, uint32_t limit);
 
 /* The account of one LPI. */
 struct account {
-	_Alignas(64) uint64_t data;     /* written by the device before a signal in lockstep, read behind the acknowledge */
-	_Atomic uint64_t number;        /* of the last signal that was begun */
-	_Atomic uint64_t accepted;      /* signals that returned 1 */
+	_Alignas(64) uint64_t data; /* written by the device before a signal in lockstep, read behind the acknowledge */
+	_Atomic uint64_t number;    /* of the last signal that was begun */
+	_Atomic uint64_t accepted;  /* signals that returned 1 */
 	_Atomic uint64_t last_accepted; /* number of the last one */
 	_Atomic uint64_t acknowledges;
-	_Atomic uint64_t seen;          /* the largest number that an acknowledge found */
+	_Atomic uint64_t seen; /* the largest number that an acknowledge found */
 	/*
 	 * Odd while the guest has closed the event's path for good: a signal that begins and ends in one such period must
 	 * not be accepted, an acknowledge must not find it.
@@ -63,6 +63,7 @@ struct consumer {
 	uint32_t index;
 	struct vgic_vcpu *vcpu;
 	pthread_t thread;
+	struct rng rng;
 	sem_t wake;
 	_Atomic uint32_t tokens; /* posts that have not been taken */
 	_Atomic bool sleeping;
@@ -91,15 +92,16 @@ struct world {
 	_Atomic uint8_t *ram;
 	uint32_t queue_at[ITS_ITSES];
 	bool lockstep;
-	struct rng rng; /* the guest's */
+	_Atomic uint32_t delay; /* steps at most that a vCPU lets its interrupts wait, so that some are pending */
+	struct rng rng;         /* the guest's */
 	struct account accounts[ITS_LPIS];
 	struct consumer consumers[ITS_VCPUS];
 	struct device devices[ITS_DEVICES];
 	pthread_t worker;
 	sem_t work;
-	_Atomic bool over;   /* devices end */
-	_Atomic bool gate;   /* closed: devices stay where they hold nothing back, vCPUs where they sleep */
-	_Atomic bool stop;   /* vCPUs and worker end */
+	_Atomic bool over;    /* devices end */
+	_Atomic bool gate;    /* closed: devices stay where they hold nothing back, vCPUs where they sleep */
+	_Atomic bool stop;    /* vCPUs and worker end */
 	uint64_t num_checked; /* what the scenario counts, so that it cannot have done nothing */
 };
 
