@@ -26,7 +26,7 @@
 #define RESIDENT (UINT64_C(1) << 8)
 #define ONE_OF_N (UINT64_C(1) << 9)
 
-#define HELD     (UINT64_C(1) << 10)
+#define HELD           (UINT64_C(1) << 10)
 #define NUM_FLAG_WORDS 2048u
 
 #define PRIORITY(n) ((uint64_t)(n) << 12)
@@ -372,10 +372,12 @@ struct flags {
 
 static struct flags flags_of(uint64_t w)
 {
-	return (struct flags){
-		.latch = w & PENDING, .line = w & LINE, .active = w & ACTIVE, .enabled = w & ENABLED, .edge = w & EDGE,
-		.held = w & HELD
-	};
+	return (struct flags){ .latch = w & PENDING,
+			       .line = w & LINE,
+			       .active = w & ACTIVE,
+			       .enabled = w & ENABLED,
+			       .edge = w & EDGE,
+			       .held = w & HELD };
 }
 
 static bool naive_is_pending(uint64_t w)
