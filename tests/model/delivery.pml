@@ -10,7 +10,7 @@
  *   file, file_in_maps         pending.c: pending_file(), file_in_maps()
  *   withdraw, kick             irq_change.h: irq_withdrawn(); vcpu.c: vcpu_kick()
  *   vcpu, from "evaluate"      vcpu.c: vcpu_evaluate_lines()
- *         from "find"          pending.c: pending_find(), search_level() and below
+ *         from "find"          pending.c: pending_find(), probe_at_cursor(), search_level()
  *         from "candidate"     pending.c: pending_claim()
  *   look_once_more, refile...  pending.c: refile_if_wanted()
  *   distributor                dist.c: set_enabled_levels()
@@ -21,8 +21,8 @@
  * the order of the program, at once (sequential consistency), but for one that may
  * be late: whether the orders of the C11 accesses suffice for that is not asked here.
  *
- * Left out: the budget and the cursor of a search (words are walked from the first
- * on), counters, and the two things that one_of_n.pml and rwp.pml are about.
+ * Left out: the budget of a search and where it begins (words are walked from the
+ * first on), counters, and the two things that one_of_n.pml and rwp.pml are about.
  *
  * What happens is chosen by macros (-D), see run-model:
  *
@@ -393,7 +393,8 @@ find:
 			hint = 0;
 			in_maps = 0;
 			cleared = 0;
-			goto search
+			in_slot = 0;
+			goto probe
 		:: else -> goto none
 		fi
 	}
@@ -412,6 +413,18 @@ look_at_slot:
 	fi;
 	refile_if_here(i);
 	goto find;
+
+probe:  /* the word behind the interrupt taken last, upper bits or not: word 0, or one where nothing is */
+	if
+	:: true -> goto search
+	:: LEAF(me, 0) -> atomic { i = ((LEAF(me, 0) & BIT(0)) -> 0 : 1) }
+	fi;
+	atomic {
+		if
+		:: DELIVERABLE_AS(i, me, l) -> goto candidate
+		:: else
+		fi
+	}
 
 search:  /* the whole level, word by word */
 	atomic { refiled = 0; w = 0; in_slot = 0 };
