@@ -110,6 +110,10 @@ static void finish_properties(struct walk *w)
 		read_cpu(w);
 	if (property_has_string(&w->node.compatible, "arm,gic-v3"))
 		read_gic(w);
+	if (property_has_string(&w->node.compatible, "arm,gic-v3-its") && reg) {
+		w->info->its_base = take_number(&reg, w->address_cells);
+		w->info->has_its = true;
+	}
 	if (property_has_string(&w->node.compatible, "vgic,testdev") && reg) {
 		w->info->test_device_base = take_number(&reg, w->address_cells);
 		w->info->has_test_device = true;

@@ -15,6 +15,8 @@ struct machine_info {
 	unsigned num_redist_regions;
 	uint64_t redist_base[MAX_REDIST_REGIONS];
 	uint64_t redist_size[MAX_REDIST_REGIONS];
+	bool has_its;
+	uint64_t its_base;
 	bool has_test_device;
 	uint64_t test_device_base;
 };

@@ -36,21 +36,26 @@
 
 #define GICD_TYPER_NUM_INTIDS(typer) (32u * (((typer)&0x1f) + 1))
 #define GICD_TYPER_MBIS              (1u << 16)
+#define GICD_TYPER_LPIS              (1u << 17)
 #define GICD_TYPER_NO1N              (1u << 25)
 #define GICD_TYPER_RSS               (1u << 26)
 
 #define GICD_IROUTER_IRM (1ull << 31)
 
 /* Redistributor, RD_base frame; the SGI_base frame follows it. */
-#define GICR_CTLR     0x0000u
-#define GICR_TYPER    0x0008u
-#define GICR_WAKER    0x0014u
-#define GICR_SGI_BASE 0x10000u
-#define GICR_STRIDE   0x20000u
+#define GICR_CTLR      0x0000u
+#define GICR_TYPER     0x0008u
+#define GICR_WAKER     0x0014u
+#define GICR_PROPBASER 0x0070u
+#define GICR_PENDBASER 0x0078u
+#define GICR_SGI_BASE  0x10000u
+#define GICR_STRIDE    0x20000u
 
-#define GICR_CTLR_RWP    (1u << 3)
-#define GICR_CTLR_DPG0   (1u << 24)
-#define GICR_CTLR_DPG1NS (1u << 25)
+#define GICR_CTLR_ENABLE_LPIS (1u << 0)
+#define GICR_CTLR_CES         (1u << 1)
+#define GICR_CTLR_RWP         (1u << 3)
+#define GICR_CTLR_DPG0        (1u << 24)
+#define GICR_CTLR_DPG1NS      (1u << 25)
 
 #define GICR_TYPER_VLPIS           (1ull << 1)
 #define GICR_TYPER_LAST            (1ull << 4)

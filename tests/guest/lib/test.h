@@ -6,6 +6,7 @@
 #include "arch.h"
 #include "exception.h"
 #include "gic.h"
+#include "gits.h"
 #include "psci.h"
 #include "smp.h"
 #include "tap.h"

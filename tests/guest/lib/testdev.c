@@ -8,6 +8,9 @@
 #define TESTDEV_PULSE 0x4u /* INTID */
 #define TESTDEV_PPI   0x8u /* INTID, CPU as numbered by the device tree in bits 25:16, level in bit 31 */
 
+#define TESTDEV_DEVID 0x10u /* the DeviceID of the MSIs that follow */
+#define TESTDEV_MSI   0x14u /* EventID */
+
 #define MAX_HIGH_LINES 8u
 
 /* What to write to which register to lower a line again. */
@@ -56,6 +59,12 @@ void testdev_set_ppi_line(unsigned cpu, uint32_t ppi, bool level)
 	while (machine.cpu_mpidr[place] != cpus[cpu].mpidr)
 		place++;
 	drive_line(TESTDEV_PPI, ppi | place << 16, level);
+}
+
+void testdev_send_msi(uint32_t device, uint32_t event)
+{
+	write_register(TESTDEV_DEVID, device);
+	write_register(TESTDEV_MSI, event);
 }
 
 void testdev_lower_all(void)
