@@ -120,7 +120,7 @@ format: ## lay the sources out as .clang-format says
 # ---- Measuring ----
 
 bench: deps-build $(BUILD)/build.ninja ## measure, print the tables, write build/bench/report.md
-	@ninja -C $(BUILD) bench/vgic-bench
+	@ninja -C $(BUILD) bench/vgic-bench bench/vgic-lpi-stress
 	@scripts/bench-report $(BUILD)
 
 bench-instructions: deps-build $(BUILD)/build.ninja ## count the instructions of each delivery path with callgrind

@@ -48,7 +48,7 @@ static const char help_text[] =
 	"\n"
 	"Options of scale:\n"
 	"  --threads LIST    numbers of threads, 1 to 256 (default 1,2)\n"
-	"  --events N        events of each thread's device, 1 to 128 (default 16)\n"
+	"  --events N        events of each thread's device, 1 to 128 (default 1)\n"
 	"\n"
 	"Options of hit, deliver and scale:\n"
 	"  --policy LIST     direct,locked,lru,lru8,tree (default all)\n"
@@ -256,6 +256,7 @@ static bool scale_check(struct bench_options *options)
 static void scale_defaults(struct bench_options *options)
 {
 	options->measure.batches = SCALE_DEFAULT_BATCHES;
+	options->num_events = 1;
 }
 
 struct command {

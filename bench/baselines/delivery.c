@@ -131,17 +131,38 @@ static __attribute__((noinline)) const void *search_sorted(const void *key, cons
 	return NULL;
 }
 
-/* The bus is exchanged as a whole when a device comes, which is why it is read in an RCU section of its own. */
+/*
+ * The bus is exchanged as a whole when a device comes, and read in a section of SRCU, which may sleep: the reader counts
+ * itself in and out, with a full fence each, on its CPU's (here: its thread's) counters.
+ */
+static _Thread_local struct {
+	_Atomic uint64_t in, out;
+} bus_readers;
+
+static void bus_read_begin(void)
+{
+	atomic_store_explicit(&bus_readers.in, atomic_load_explicit(&bus_readers.in, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+static void bus_read_end(void)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	atomic_store_explicit(&bus_readers.out, atomic_load_explicit(&bus_readers.out, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+}
+
 static __attribute__((noinline)) const struct base_frame *find_frame(const struct base_gic *gic, uint64_t address)
 {
 	const struct base_frame key = { .base = address, .size = 1 }, *found;
 
-	rcu_read_begin();
+	bus_read_begin();
 	found = search_sorted(&key, gic->frames, gic->num_frames, sizeof(key), compare_frames);
 	/* Of several at one address the first one counts. */
 	while (found && found > gic->frames && compare_frames(&key, found - 1) == 0)
 		found--;
-	rcu_read_end();
+	bus_read_end();
 	return found;
 }
 
@@ -331,9 +352,10 @@ static __attribute__((noinline)) void kick_vcpu(struct base_vcpu *vcpu)
 {
 	int running = IN_GUEST;
 
+	atomic_fetch_or_explicit(&vcpu->requests, REQUEST_IRQ, memory_order_release);
 	/* The request before the sleeper, as the sleeper does it the other way around. */
-	atomic_fetch_or(&vcpu->requests, REQUEST_IRQ);
-	if (atomic_load(&vcpu->waiting)) {
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&vcpu->waiting, memory_order_relaxed)) {
 		vcpu->gic->kick(vcpu->gic->opaque, vcpu->index);
 		return;
 	}

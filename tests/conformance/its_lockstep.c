@@ -49,7 +49,7 @@ struct variant {
 };
 
 static const struct variant variants[] = {
-	{ "1 vCPU, 1 ITS", VGIC_PROFILE_NATIVE, 1, 1, 14, { { .max_devices = 4, .max_translations = 9 } } },
+	{ "1 vCPU, 1 ITS", VGIC_PROFILE_NATIVE, 1, 1, 14, { { .max_devices = 3, .max_translations = 9 } } },
 	{ "3 vCPUs, 1 ITS of small ids",
 	  VGIC_PROFILE_NATIVE,
 	  3,
@@ -61,7 +61,7 @@ static const struct variant variants[] = {
 	  3,
 	  2,
 	  14,
-	  { { .max_devices = 5, .max_translations = 20 },
+	  { { .max_devices = 3, .max_translations = 20 },
 	    { .device_id_bits = 32, .event_id_bits = 8, .max_devices = 5, .max_translations = 20 } } },
 	{ "5 vCPUs, 16 bits of LPIs", VGIC_PROFILE_NATIVE, 5, 1, 16, { { .max_devices = 6, .max_translations = 30 } } },
 	{ "KVM's profile", VGIC_PROFILE_KVM, 2, 1, 14, { { .max_devices = 6, .max_translations = 30 } } },
@@ -215,7 +215,7 @@ static uint32_t random_event(struct run *run)
 {
 	static const uint32_t odd[] = { 1, 2, 15, 16, 255, 256, 8192, 65535, 65536, UINT32_MAX };
 
-	return random_chance(run, 8) ? odd[random_below(run, 10)] : random_below(run, 6);
+	return random_chance(run, 14) ? odd[random_below(run, 10)] : random_below(run, 6);
 }
 
 static uint32_t random_icid(struct run *run)
@@ -667,7 +667,7 @@ static void op_its_tables(struct run *run)
 
 	if (random_chance(run, 60))
 		its_write(run, its, GITS_CTLR, 4, 0);
-	if (random_chance(run, 30))
+	if (random_chance(run, 60))
 		its_write(run, its, GITS_BASER0 + 8 * random_below(run, 2), 8,
 			  random_chance(run, 50) ? 0 : random_next(run));
 	if (random_chance(run, 15))
@@ -764,7 +764,7 @@ static const struct {
 	{ 250, op_acknowledge, false },    { 60, op_enable_lpis, false }, { 30, op_invalidate, false },
 	{ 12, op_table_registers, false }, { 40, op_property, false },    { 25, op_pending_bits, false },
 	{ 12, op_level1, true },           { 12, op_hole, false },        { 5, op_queue_hole, true },
-	{ 15, op_its_enable, true },       { 6, op_its_tables, true },    { 20, op_any_register, true },
+	{ 15, op_its_enable, true },       { 10, op_its_tables, true },   { 20, op_any_register, true },
 	{ 5, op_cwriter, true },           { 15, op_masks, false },       { 40, op_repair, false },
 	{ 40, op_repair_its, true },       { 60, op_direct, false },      { 1, op_reset, false },
 };

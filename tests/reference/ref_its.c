@@ -734,7 +734,9 @@ static void run_queue(struct ref_lpis *r, struct its *its)
 		if (error != NO_ERROR)
 			count_error(r, its, error);
 		its->stats.commands++;
-		its->creadr = (its->creadr + ITS_CMD_SIZE) % queue_size(its);
+		its->creadr += ITS_CMD_SIZE;
+		if (its->creadr >= queue_size(its))
+			its->creadr = 0;
 	}
 }
 
