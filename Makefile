@@ -47,7 +47,7 @@ INSTALL_DEPS := scripts/install-deps.sh
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help deps all demo boot-test guest-oracle check check-all bench bench-instructions format lint install clean
+.PHONY: help deps all demo boot-test guest-oracle check check-all model bench bench-instructions format lint install clean
 
 help: ## print this list
 	@echo 'libvgic: an Arm GICv3 interrupt controller in software. Targets:'
@@ -108,6 +108,10 @@ check: deps-build $(CHECK_BUILDS) ## run the tests, within their time budgets
 check-all: deps $(CHECK_BUILDS) $(CLANG)/build.ninja ## the same, and what takes longer
 	@vmm/make-guest-image.sh $(BUILD)
 	@scripts/run-tests --slow $(SLOW) $(CHECK_GROUPS) $(MORE_GROUPS)
+
+model: ## check every configuration of the protocol's models (two minutes)
+	@$(INSTALL_DEPS) --quiet test
+	@tests/model/run-model
 
 lint: deps-build $(BUILD)/build.ninja ## check layout and sources without running them
 	@$(INSTALL_DEPS) --quiet lint

@@ -251,7 +251,10 @@ unsigned vcpu_evaluate_lines(struct vgic_vcpu *vcpu);
 /* Tell the host if the lines have changed and it wants to know. Owner only; the end of every per-vCPU call. */
 void vcpu_report_lines(struct vgic_vcpu *vcpu);
 
-/* Begin and end of an acknowledge, for RWP. */
+/*
+ * Begin and end of an acknowledge, for RWP (R10). The odd store may become visible
+ * late: what makes it seen in time is the CAS that follows it (see cpuif.c).
+ */
 static inline void ack_begin(struct vgic_vcpu *vcpu)
 {
 	store_relaxed(&vcpu->ack_sequence, load_relaxed(&vcpu->ack_sequence) + 1);
