@@ -8,7 +8,8 @@
  * GITS_CTLR.Quiescent is a promise: after Enabled=0 and Quiescent=1 nothing that
  * was on its way is delivered any more. Enabled is cleared, and then a walk gives
  * each LPI that is mapped a new generation, and its translation too: a signal that
- * has looked the event up before fails at its CAS, and looks at Enabled again. An
+ * has looked the event up before fails at its CAS, and looks again; Enabled is
+ * looked at after each lookup, so that one that finds the new translation sees it. An
  * LPI to which several translations lead is passed over: they may be of different
  * ITSes, and a signal of one cannot be told from one of the other.
  */
@@ -55,11 +56,12 @@ static __attribute__((noinline)) int signal_again(struct vgic_its *its, uint64_t
 	uint64_t value;
 
 	for (int lookups = 0; lookups < MAX_LOOKUPS; lookups++) {
+		const bool found = its_map_find(&its->map, key, &value) != NULL;
 		enum lpi_result result;
 
 		if (!load_acquire(&its->enabled))
 			return its_is_off(its);
-		if (!its_map_find(&its->map, key, &value))
+		if (!found)
 			break;
 		result = lpi_signal(its->vgic, value);
 		if (result == LPI_PENDING)
@@ -75,7 +77,8 @@ int vgic_its_signal(struct vgic_its *its, uint32_t devid, uint32_t eventid)
 	const uint64_t key = translation_key(devid, eventid);
 	uint64_t value;
 
-	if (load_acquire(&its->enabled) && its_map_find(&its->map, key, &value) &&
+	/* In this order: a translation that was renewed behind Enabled=0 must not be taken for one of before. */
+	if (its_map_find(&its->map, key, &value) && load_acquire(&its->enabled) &&
 	    lpi_signal(its->vgic, value) == LPI_PENDING)
 		return 1;
 	return signal_again(its, key);

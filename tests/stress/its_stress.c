@@ -120,6 +120,8 @@ static void invalidate(struct world *w, uint32_t lpi)
 	case 0:
 		guest_invall(w, 0, 0);
 		guest_invall(w, 0, 1);
+		/* MOVALL may have brought the LPI to where no collection is mapped: then INVALL is not for it. */
+		guest_event(w, 0, GUEST_INV, lpi / ITS_EVENTS, lpi % ITS_EVENTS);
 		break;
 	case 1:
 		guest_redist_write(w, vcpu, GICR_INVLPIR, 8, FIRST_LPI + lpi);
@@ -220,28 +222,33 @@ static uint64_t await_sleep(struct world *w)
 	return world_acknowledges(w);
 }
 
-/* After Quiescent=1 nothing of before is delivered: once the vCPUs sleep, they go on sleeping. */
+/*
+ * After Quiescent=1 no signal of before makes anything pending. What was pending at
+ * that moment is delivered, exactly, and nothing else.
+ */
 static void run_its_off(struct its_run *run)
 {
 	struct world *w = its_world_open(run, true);
 
 	its_world_start_devices(w);
 	for (uint64_t i = 0; i < run->iterations && !load_relaxed(&run->failures); i++) {
-		uint64_t before, after;
+		uint64_t acknowledges, pending, after;
 
 		if (i % 3 == 0)
 			move_something(w);
 		guest_its_write(w, 0, GITS_CTLR, 0);
 		while (!(guest_its_read(w, 0, GITS_CTLR) & GITS_CTLR_QUIESCENT))
 			sched_yield();
-		before = await_sleep(w);
-		world_pause(&w->rng, 2000);
-		if (i % 4 == 0)
-			sched_yield();
-		after = world_acknowledges(w);
-		if (before != after || !its_world_sleeps(w))
-			its_fail(run, "period %" PRIu64 ": Quiescent had read 1, then %" PRIu64 " LPIs were taken", i,
-				 after - before);
+		pending = its_world_count_pending(w, &acknowledges);
+		/* Every signal that had begun returns, and every vCPU takes what there is. */
+		its_world_close_gate(w);
+		its_world_open_gate(w);
+		after = await_sleep(w);
+		if (after != acknowledges + pending)
+			its_fail(run,
+				 "period %" PRIu64 ": %" PRIu64 " LPIs were pending at Quiescent=1, then %" PRIu64
+				 " were taken",
+				 i, pending, after - acknowledges);
 		w->num_checked++;
 		guest_its_write(w, 0, GITS_CTLR, GITS_CTLR_ENABLED);
 		world_pause(&w->rng, 3000);
@@ -282,7 +289,7 @@ static void check_tables(struct world *w)
 				 FIRST_LPI + i);
 		if (w->lockstep && bits && !owed)
 			its_fail(w->run, "LPI %u is in a pending table, and nobody has signalled it", FIRST_LPI + i);
-		w->num_checked += bits;
+		w->num_checked += bits || !w->lockstep;
 	}
 }
 

@@ -395,6 +395,34 @@ uint64_t world_acknowledges(struct world *w)
 	return stats.acknowledges;
 }
 
+/* No acknowledge is under way now; its number in @sequences. */
+static bool note_sequences(struct world *w, uint64_t *sequences)
+{
+	bool even = true;
+
+	for (uint32_t v = 0; v < ITS_VCPUS; v++) {
+		sequences[v] = atomic_load(&w->vgic->vcpus[v]->ack_sequence);
+		even &= sequences[v] % 2 == 0;
+	}
+	return even;
+}
+
+uint64_t its_world_count_pending(struct world *w, uint64_t *acknowledges)
+{
+	uint64_t before[ITS_VCPUS], after[ITS_VCPUS], pending;
+	bool quiet;
+
+	do {
+		quiet = note_sequences(w, before);
+		*acknowledges = world_acknowledges(w);
+		pending = 0;
+		for (uint32_t i = 0; i < ITS_LPIS; i++)
+			pending += atomic_load(&w->vgic->lpis[i].word) & IRQ_PENDING;
+		quiet &= note_sequences(w, after) && memcmp(before, after, sizeof(before)) == 0;
+	} while (!quiet);
+	return pending;
+}
+
 /* ---- The gate ------------------------------------------------------------------------------------------------ */
 
 void its_world_close_gate(struct world *w)

@@ -147,6 +147,8 @@ void guest_set_lpis_enabled(struct world *w, uint32_t vcpu, bool enabled);
 #define GUEST_DISCARD 0x0fu
 
 uint64_t world_acknowledges(struct world *w);
+/* How many LPIs are pending, and how many acknowledges there have been, at one moment. */
+uint64_t its_world_count_pending(struct world *w, uint64_t *acknowledges);
 void world_pause(struct rng *rng, uint32_t limit);
 
 #endif /* STRESS_ITS_WORLD_H */
