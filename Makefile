@@ -16,19 +16,19 @@ SLOW  := 1
 # seconds that it may take on two cores. A group over its budget fails. Their sum is the time that a developer
 # waits at most, building apart; a quiet machine needs less than half of it.
 CHECK_GROUPS := \
-	lint:$(BUILD):!scripts/lint,--quick:30 \
-	unit:$(BUILD):unit:25 \
-	conformance:$(BUILD):conformance:60 \
-	embedding:$(BUILD):embedding:25 \
-	tools:$(BUILD):tools:25 \
-	models:$(BUILD):model:35 \
-	stress:$(BUILD):stress:90 \
-	guests:$(BUILD):guests:60 \
-	asan-unit:$(ASAN):unit:45 \
-	asan-conformance:$(ASAN):conformance:60 \
-	asan-stress:$(ASAN):stress:110 \
-	tsan-stress:$(TSAN):stress:60 \
-	boot:$(BUILD):boot:60
+	lint:$(BUILD):!scripts/lint,--quick:15 \
+	unit:$(BUILD):unit:15 \
+	conformance:$(BUILD):conformance:30 \
+	embedding:$(BUILD):embedding:15 \
+	tools:$(BUILD):tools:20 \
+	models:$(BUILD):model:30 \
+	stress:$(BUILD):stress:70 \
+	guests:$(BUILD):guests:50 \
+	asan-unit:$(ASAN):unit:35 \
+	asan-conformance:$(ASAN):conformance:40 \
+	asan-stress:$(ASAN):stress:85 \
+	tsan-stress:$(TSAN):stress:40 \
+	boot:$(BUILD):boot:35
 
 # What `make check-all` runs after these.
 MORE_GROUPS := \
