@@ -41,8 +41,7 @@ unsigned vcpu_evaluate_lines(struct vgic_vcpu *vcpu)
 	return c.level < NUM_PRIORITIES ? VGIC_LINE_FIQ : VGIC_LINE_IRQ;
 }
 
-/* Evaluate, and tell the host of a change. */
-static unsigned evaluate_and_report(struct vgic_vcpu *vcpu)
+unsigned vcpu_evaluate_and_report(struct vgic_vcpu *vcpu)
 {
 	struct vgic *vgic = vcpu->vgic;
 	const unsigned lines = vcpu_evaluate_lines(vcpu);
@@ -54,16 +53,10 @@ static unsigned evaluate_and_report(struct vgic_vcpu *vcpu)
 	return lines;
 }
 
-void vcpu_report_lines(struct vgic_vcpu *vcpu)
-{
-	if (vcpu->vgic->ops.line_changed)
-		evaluate_and_report(vcpu);
-}
-
 unsigned vgic_enter_guest(struct vgic_vcpu *vcpu)
 {
 	store_seq_cst(&vcpu->run, RUN_GUEST);
-	return evaluate_and_report(vcpu);
+	return vcpu_evaluate_and_report(vcpu);
 }
 
 void vgic_exit_guest(struct vgic_vcpu *vcpu)
@@ -74,7 +67,7 @@ void vgic_exit_guest(struct vgic_vcpu *vcpu)
 unsigned vgic_prepare_wait(struct vgic_vcpu *vcpu)
 {
 	store_release(&vcpu->run, RUN_WAITING);
-	return evaluate_and_report(vcpu);
+	return vcpu_evaluate_and_report(vcpu);
 }
 
 void vgic_finish_wait(struct vgic_vcpu *vcpu)
@@ -84,7 +77,7 @@ void vgic_finish_wait(struct vgic_vcpu *vcpu)
 
 unsigned vgic_poll_lines(struct vgic_vcpu *vcpu)
 {
-	return evaluate_and_report(vcpu);
+	return vcpu_evaluate_and_report(vcpu);
 }
 
 void vgic_vcpu_set_online(struct vgic_vcpu *vcpu, bool online)

@@ -248,8 +248,15 @@ void vcpu_kick(struct vgic_vcpu *vcpu);
 /* The lines of a vCPU, exact. Owner only. Answers a kick. */
 unsigned vcpu_evaluate_lines(struct vgic_vcpu *vcpu);
 
-/* Tell the host if the lines have changed and it wants to know. Owner only; the end of every per-vCPU call. */
-void vcpu_report_lines(struct vgic_vcpu *vcpu);
+/* Evaluate the lines, and tell a host that mirrors them if they have changed. Owner only. */
+unsigned vcpu_evaluate_and_report(struct vgic_vcpu *vcpu);
+
+/* The end of every per-vCPU call that may have changed the lines. Owner only. */
+static inline void vcpu_report_lines(struct vgic_vcpu *vcpu)
+{
+	if (__builtin_expect(vcpu->vgic->ops.line_changed != NULL, 0))
+		vcpu_evaluate_and_report(vcpu);
+}
 
 /*
  * Begin and end of an acknowledge, for RWP (R10). The odd store may become visible
