@@ -13,7 +13,8 @@ void cpuif_reset(struct vgic_vcpu *vcpu);
 
 /*
  * The interrupt that the CPU interface signals: the highest-priority pending
- * one, if it has the priority to preempt. FIND_NONE if there is none.
+ * one, if it has the priority to preempt. FIND_NONE if there is none, or the vCPU
+ * is offline.
  */
 enum find_result cpuif_find_signalled(struct vgic_vcpu *vcpu, struct candidate *out);
 

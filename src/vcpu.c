@@ -36,7 +36,7 @@ unsigned vcpu_evaluate_lines(struct vgic_vcpu *vcpu)
 	/* R2: the masks were stored before; this fence also orders `watch` before the words that are read below. */
 	store_relaxed(&vcpu->pending.kicked, 0);
 	full_fence();
-	if (!load_relaxed(&vcpu->online) || cpuif_find_signalled(vcpu, &c) == FIND_NONE)
+	if (cpuif_find_signalled(vcpu, &c) == FIND_NONE)
 		return 0;
 	return c.level < NUM_PRIORITIES ? VGIC_LINE_FIQ : VGIC_LINE_IRQ;
 }

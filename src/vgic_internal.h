@@ -33,7 +33,6 @@
 #define NUM_PRIVATE      32u /* SGIs and PPIs of a vCPU */
 #define NUM_SGIS         16u
 #define FIRST_SPI        32u
-#define NUM_SPECIAL_END  1024u /* INTIDs 1020-1023 are special, LPIs begin at 8192 */
 #define INTID_SPURIOUS   1023u
 #define FIRST_SPECIAL    1020u
 #define FIRST_LPI        8192u

@@ -37,19 +37,17 @@ void work_finish_write(struct vgic *vgic)
 		vgic->ops.work_pending(vgic->opaque);
 }
 
-void work_do_some(struct vgic *vgic)
+bool work_do_some(struct vgic *vgic)
 {
+	bool done;
+
 	config_lock(vgic);
-	do_part(vgic);
+	done = do_part(vgic);
 	config_unlock(vgic);
+	return done;
 }
 
 int vgic_run_work(struct vgic *vgic)
 {
-	int left;
-
-	config_lock(vgic);
-	left = !do_part(vgic);
-	config_unlock(vgic);
-	return left;
+	return work_do_some(vgic) ? 0 : 1;
 }

@@ -22,7 +22,7 @@
  */
 void work_finish_write(struct vgic *vgic);
 
-/* A read of a register that shows progress, before it takes the lock. */
-void work_do_some(struct vgic *vgic);
+/* Do a part: a read of a register that shows progress, before it takes the lock. Returns true if nothing is left. */
+bool work_do_some(struct vgic *vgic);
 
 #endif /* VGIC_WORK_H */
