@@ -89,33 +89,34 @@ static struct vgic_vcpu *cmd_rdbase(const struct vgic_its *its, const struct its
 
 /* ---- What commands name ---------------------------------------------------------------------- */
 
-/* The error codes of a command that names an event. */
-struct event_errors {
+/* What a command about an event is about; looked up before its handler is called. */
+struct event {
+	struct its_device *device;
+	struct translation *node; /* NULL if it is not mapped, which only MAPTI and MAPI allow */
+};
+
+/* What a command about an event requires, and the errors if it is not so. */
+struct event_rules {
+	bool must_be_mapped;
 	enum vgic_its_error device_oor, unmapped_device, id_oor, unmapped_interrupt;
 };
 
-#define EVENT_ERRORS(cmd)                                                                                              \
-	{                                                                                                              \
-		VGIC_ITS_##cmd##_DEVICE_OOR, VGIC_ITS_##cmd##_UNMAPPED_DEVICE, VGIC_ITS_##cmd##_ID_OOR,                \
-			VGIC_ITS_##cmd##_UNMAPPED_INTERRUPT                                                            \
-	}
-
-/* The translation of the event that a command names. Returns DONE or an error. */
-static int find_event(struct vgic_its *its, const struct its_command *c, const struct event_errors *errors,
-		      struct translation **node)
+/* The event that a command names. Returns DONE or an error. */
+static int find_event(struct vgic_its *its, const struct its_command *c, const struct event_rules *rules,
+		      struct event *event)
 {
-	const struct its_device *device;
 	uint64_t value;
 
 	if (cmd_devid(c) >= UINT64_C(1) << its->device_id_bits)
-		return (int)errors->device_oor;
-	device = its_map_find_device(&its->map, cmd_devid(c));
-	if (!device)
-		return (int)errors->unmapped_device;
-	if (cmd_eventid(c) >= device->num_events)
-		return (int)errors->id_oor;
-	*node = (struct translation *)its_map_find(&its->map, translation_key(cmd_devid(c), cmd_eventid(c)), &value);
-	return *node ? DONE : (int)errors->unmapped_interrupt;
+		return (int)rules->device_oor;
+	event->device = its_map_find_device(&its->map, cmd_devid(c));
+	if (!event->device)
+		return (int)rules->unmapped_device;
+	if (cmd_eventid(c) >= event->device->num_events)
+		return (int)rules->id_oor;
+	event->node =
+		(struct translation *)its_map_find(&its->map, translation_key(cmd_devid(c), cmd_eventid(c)), &value);
+	return event->node || !rules->must_be_mapped ? DONE : (int)rules->unmapped_interrupt;
 }
 
 static struct irq *node_irq(struct vgic_its *its, const struct translation *node)
@@ -240,10 +241,6 @@ static int cmd_sync(struct vgic_its *its, struct its_command *c, int *steps)
 
 /* ---- Events --------------------------------------------------------------------------------------------- */
 
-struct map_errors {
-	enum vgic_its_error device_oor, collection_oor, unmapped_device, id_oor, physicalid_oor;
-};
-
 /* The event leads to another LPI from now on. The same LPI again keeps its pending state. */
 static void remap_event(struct vgic_its *its, struct translation *node, struct irq *irq, uint32_t icid)
 {
@@ -264,142 +261,142 @@ static void remap_event(struct vgic_its *its, struct translation *node, struct i
  * until it is. An event that is mapped is replaced. Of two events on one LPI the
  * last mapping decides its target.
  */
-static int map_event(struct vgic_its *its, const struct its_command *c, uint32_t intid, const struct map_errors *errors)
+static int map_event(struct vgic_its *its, const struct event *event, uint32_t eventid, uint32_t intid, uint32_t icid)
 {
-	struct its_device *device;
-	struct translation *node;
-	struct irq *irq;
-	uint64_t value;
+	struct irq *irq = &its->vgic->lpis[intid - FIRST_LPI];
 
-	if (cmd_devid(c) >= UINT64_C(1) << its->device_id_bits)
-		return (int)errors->device_oor;
-	device = its_map_find_device(&its->map, cmd_devid(c));
-	if (!device)
-		return (int)errors->unmapped_device;
-	if (cmd_eventid(c) >= device->num_events)
-		return (int)errors->id_oor;
-	if (cmd_icid(c) >= its_num_collections(its))
-		return (int)errors->collection_oor;
-	if (intid < FIRST_LPI || intid >= lpi_intid_end(its->vgic))
-		return (int)errors->physicalid_oor;
-	irq = &its->vgic->lpis[intid - FIRST_LPI];
-	node = (struct translation *)its_map_find(&its->map, translation_key(cmd_devid(c), cmd_eventid(c)), &value);
-	if (node) {
-		remap_event(its, node, irq, cmd_icid(c));
+	if (event->node) {
+		remap_event(its, event->node, irq, icid);
 		return DONE;
 	}
 	if (its->map.num_translations >= its->map.max_translations)
 		return VGIC_ITS_TOO_MANY_TRANSLATIONS;
-	value = lpi_map(its->vgic, irq, its->collections[cmd_icid(c)]);
-	its_map_add(&its->map, device, cmd_eventid(c), value, cmd_icid(c));
+	its_map_add(&its->map, event->device, eventid, lpi_map(its->vgic, irq, its->collections[icid]), icid);
 	return DONE;
 }
 
-static int cmd_mapti(struct vgic_its *its, struct its_command *c, int *steps)
+static bool is_lpi(const struct vgic_its *its, uint32_t intid)
 {
-	static const struct map_errors errors = {
-		VGIC_ITS_MAPTI_DEVICE_OOR, VGIC_ITS_MAPTI_COLLECTION_OOR, VGIC_ITS_MAPTI_UNMAPPED_DEVICE,
-		VGIC_ITS_MAPTI_ID_OOR,     VGIC_ITS_MAPTI_PHYSICALID_OOR,
-	};
-
-	(void)steps;
-	return map_event(its, c, cmd_pintid(c), &errors);
+	return intid >= FIRST_LPI && intid < lpi_intid_end(its->vgic);
 }
 
-static int cmd_mapi(struct vgic_its *its, struct its_command *c, int *steps)
+static int cmd_mapti(struct vgic_its *its, const struct its_command *c, const struct event *event)
 {
-	static const struct map_errors errors = {
-		VGIC_ITS_MAPI_DEVICE_OOR, VGIC_ITS_MAPI_COLLECTION_OOR, VGIC_ITS_MAPI_UNMAPPED_DEVICE,
-		VGIC_ITS_MAPI_ID_OOR,     VGIC_ITS_MAPI_PHYSICALID_OOR,
-	};
-
-	(void)steps;
-	return map_event(its, c, cmd_eventid(c), &errors);
+	if (cmd_icid(c) >= its_num_collections(its))
+		return VGIC_ITS_MAPTI_COLLECTION_OOR;
+	if (!is_lpi(its, cmd_pintid(c)))
+		return VGIC_ITS_MAPTI_PHYSICALID_OOR;
+	return map_event(its, event, cmd_eventid(c), cmd_pintid(c), cmd_icid(c));
 }
 
-static int cmd_movi(struct vgic_its *its, struct its_command *c, int *steps)
+/* MAPI: the EventID is the INTID. */
+static int cmd_mapi(struct vgic_its *its, const struct its_command *c, const struct event *event)
 {
-	static const struct event_errors errors = EVENT_ERRORS(MOVI);
+	if (cmd_icid(c) >= its_num_collections(its))
+		return VGIC_ITS_MAPI_COLLECTION_OOR;
+	if (!is_lpi(its, cmd_eventid(c)))
+		return VGIC_ITS_MAPI_PHYSICALID_OOR;
+	return map_event(its, event, cmd_eventid(c), cmd_eventid(c), cmd_icid(c));
+}
+
+static int cmd_movi(struct vgic_its *its, const struct its_command *c, const struct event *event)
+{
 	const uint32_t icid = cmd_icid(c);
-	struct translation *node;
-	const int r = find_event(its, c, &errors, &node);
 
-	(void)steps;
-	if (r != DONE)
-		return r;
 	if (icid >= its_num_collections(its))
 		return VGIC_ITS_MOVI_COLLECTION_OOR;
 	if (its->collections[icid] == IRQ_NO_TARGET)
 		return VGIC_ITS_MOVI_UNMAPPED_COLLECTION;
-	node->icid = icid;
-	lpi_set_target(its->vgic, node_irq(its, node), its->collections[icid]);
+	event->node->icid = icid;
+	lpi_set_target(its->vgic, node_irq(its, event->node), its->collections[icid]);
 	return DONE;
 }
 
-static int cmd_discard(struct vgic_its *its, struct its_command *c, int *steps)
+static int cmd_discard(struct vgic_its *its, const struct its_command *c, const struct event *event)
 {
-	static const struct event_errors errors = EVENT_ERRORS(DISCARD);
-	struct translation *node;
-	const int r = find_event(its, c, &errors, &node);
-
-	(void)steps;
-	if (r == DONE)
-		unmap_event(its, node);
-	return r;
+	(void)c;
+	unmap_event(its, event->node);
+	return DONE;
 }
 
-static int cmd_int(struct vgic_its *its, struct its_command *c, int *steps)
+static int cmd_int(struct vgic_its *its, const struct its_command *c, const struct event *event)
 {
-	static const struct event_errors errors = EVENT_ERRORS(INT);
-	struct translation *node;
-	const int r = find_event(its, c, &errors, &node);
-
-	(void)steps;
-	if (r == DONE)
-		lpi_signal(its->vgic, load_relaxed(&node->value));
-	return r;
+	(void)c;
+	lpi_signal(its->vgic, load_relaxed(&event->node->value));
+	return DONE;
 }
 
-static int cmd_clear(struct vgic_its *its, struct its_command *c, int *steps)
+static int cmd_clear(struct vgic_its *its, const struct its_command *c, const struct event *event)
 {
-	static const struct event_errors errors = EVENT_ERRORS(CLEAR);
-	struct translation *node;
-	const int r = find_event(its, c, &errors, &node);
-
-	(void)steps;
-	if (r == DONE)
-		lpi_clear_pending(its->vgic, node_irq(its, node));
-	return r;
+	(void)c;
+	lpi_clear_pending(its->vgic, node_irq(its, event->node));
+	return DONE;
 }
 
-static int cmd_inv(struct vgic_its *its, struct its_command *c, int *steps)
+static int cmd_inv(struct vgic_its *its, const struct its_command *c, const struct event *event)
 {
-	static const struct event_errors errors = EVENT_ERRORS(INV);
-	struct translation *node;
-	const int r = find_event(its, c, &errors, &node);
-
-	(void)steps;
-	if (r == DONE)
-		lpi_read_config(its->vgic, node_irq(its, node));
-	return r;
+	(void)c;
+	lpi_read_config(its->vgic, node_irq(its, event->node));
+	return DONE;
 }
 
 /* ---- The queue ---------------------------------------------------------------------------------------------- */
 
-typedef int (*command_handler)(struct vgic_its *its, struct its_command *c, int *steps);
-
-static const command_handler handlers[] = {
-	[CMD_MOVI] = cmd_movi, [CMD_INT] = cmd_int,       [CMD_CLEAR] = cmd_clear,   [CMD_SYNC] = cmd_sync,
-	[CMD_MAPD] = cmd_mapd, [CMD_MAPC] = cmd_mapc,     [CMD_MAPTI] = cmd_mapti,   [CMD_MAPI] = cmd_mapi,
-	[CMD_INV] = cmd_inv,   [CMD_INVALL] = cmd_invall, [CMD_MOVALL] = cmd_movall, [CMD_DISCARD] = cmd_discard,
+/* Each command has one of the two handlers. Only run() may be long, and return CONTINUE. */
+struct command_type {
+	int (*run)(struct vgic_its *its, struct its_command *c, int *steps);
+	int (*run_on_event)(struct vgic_its *its, const struct its_command *c, const struct event *event);
+	struct event_rules rules;
 };
+
+#define EVENT_ERRORS(cmd)                                                                                              \
+	.device_oor = VGIC_ITS_##cmd##_DEVICE_OOR, .unmapped_device = VGIC_ITS_##cmd##_UNMAPPED_DEVICE,                \
+	.id_oor = VGIC_ITS_##cmd##_ID_OOR
+
+#define ON_ANY_EVENT(cmd, handler) [CMD_##cmd] = { .run_on_event = (handler), .rules = { EVENT_ERRORS(cmd) } }
+
+#define ON_MAPPED_EVENT(cmd, handler)                                                                                  \
+	[CMD_##cmd] = { .run_on_event = (handler),                                                                     \
+			.rules = { EVENT_ERRORS(cmd), .must_be_mapped = true,                                          \
+				   .unmapped_interrupt = VGIC_ITS_##cmd##_UNMAPPED_INTERRUPT } }
+
+// clang-format off
+static const struct command_type command_types[] = {
+	[CMD_MAPD]   = { .run = cmd_mapd },
+	[CMD_MAPC]   = { .run = cmd_mapc },
+	[CMD_MOVALL] = { .run = cmd_movall },
+	[CMD_INVALL] = { .run = cmd_invall },
+	[CMD_SYNC]   = { .run = cmd_sync },
+	ON_ANY_EVENT(MAPTI, cmd_mapti),
+	ON_ANY_EVENT(MAPI, cmd_mapi),
+	ON_MAPPED_EVENT(MOVI, cmd_movi),
+	ON_MAPPED_EVENT(DISCARD, cmd_discard),
+	ON_MAPPED_EVENT(INT, cmd_int),
+	ON_MAPPED_EVENT(CLEAR, cmd_clear),
+	ON_MAPPED_EVENT(INV, cmd_inv),
+};
+// clang-format on
+
+static const struct command_type *find_command_type(unsigned opcode)
+{
+	static const struct command_type unknown;
+
+	return opcode < sizeof(command_types) / sizeof(command_types[0]) ? &command_types[opcode] : &unknown;
+}
 
 static int run_command(struct vgic_its *its, struct its_command *c, int *steps)
 {
 	const unsigned opcode = cmd_opcode(c);
+	const struct command_type *type = find_command_type(opcode);
+	struct event event;
+	int r;
 
-	if (opcode < sizeof(handlers) / sizeof(handlers[0]) && handlers[opcode])
-		return handlers[opcode](its, c, steps);
+	if (type->run)
+		return type->run(its, c, steps);
+	if (type->run_on_event) {
+		r = find_event(its, c, &type->rules, &event);
+		return r == DONE ? type->run_on_event(its, c, &event) : r;
+	}
 	return opcode >= CMD_FIRST_VIRTUAL && opcode < 0x30 ? VGIC_ITS_VIRTUAL_COMMAND : VGIC_ITS_UNKNOWN_COMMAND;
 }
 
