@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # Makes the guest that demo and boot test boot: Debian's arm64 cloud kernel,
-# unmodified, and an initial RAM disk with busybox.
+# unmodified, and an initial RAM disk with busybox and the kernel's modules for
+# virtio disks.
 #
 #   make-guest-image.sh [BUILD_DIR]      (default: build)
 #
@@ -104,6 +105,32 @@ unpack_file()
 	[ -s "$3" ] || fail "there is no $2 in $1"
 }
 
+# The names of guest-image/modules, without its comments.
+module_names()
+{
+	sed '/^#/d' "$src/guest-image/modules"
+}
+
+# unpack_modules DEB DIR: all of them, in one pass over the package.
+unpack_modules()
+{
+	rm -rf "$guest/unpack" "$2"
+	mkdir -p "$guest/unpack" "$2"
+	# The names have no blanks.
+	dpkg-deb --fsys-tarfile "$1" |
+		tar -x -C "$guest/unpack" --wildcards $(module_names | sed 's|.*|./lib/modules/*/&.ko|') ||
+		fail "$1 is damaged, or lacks a module: remove it and try again"
+	find "$guest/unpack" -type f -name '*.ko' -exec mv {} "$2" \;
+	rm -rf "$guest/unpack"
+}
+
+have_modules()
+{
+	for module in $(module_names); do
+		[ -s "$guest/modules/$module.ko" ] || return 1
+	done
+}
+
 # The archive has the same bytes each time: fixed order, owner and times.
 make_initrd()
 {
@@ -113,6 +140,11 @@ make_initrd()
 	mkdir -p "$root/bin" "$root/proc" "$root/sys" "$root/dev" "$root/tmp"
 	cp "$src/guest-image/init" "$src/guest-image/selftest" "$root/"
 	cp "$guest/busybox" "$root/bin/busybox"
+	mkdir "$root/modules"
+	module_names >"$root/modules/order"
+	for module in $(module_names); do
+		cp "$guest/modules/$module.ko" "$root/modules/"
+	done
 	chmod 755 "$root/init" "$root/selftest" "$root/bin/busybox"
 	find "$root" -exec touch -h -d @0 {} +
 	# Not compressed: an emulated CPU takes longer to decompress it than to copy it.
@@ -125,7 +157,7 @@ make_initrd()
 initrd_is_current()
 {
 	[ -s "$guest/initrd.img" ] &&
-		[ -z "$(find "$src/guest-image" "$guest/busybox" -newer "$guest/initrd.img")" ]
+		[ -z "$(find "$src/guest-image" "$guest/busybox" "$guest/modules" -newer "$guest/initrd.img")" ]
 }
 
 for tool in dpkg-deb tar cpio flock; do
@@ -134,9 +166,11 @@ done
 # Tests run beside each other: the first makes the image, the others wait for it.
 exec 9>"$guest/lock"
 flock 9
-if [ ! -s "$guest/vmlinuz" ] || [ ! -s "$guest/busybox" ]; then
+if [ ! -s "$guest/vmlinuz" ] || [ ! -s "$guest/busybox" ] || ! have_modules; then
+	# All from one package: a module of another version is refused by the kernel.
 	fetch_packages
 	unpack_file "$guest/kernel.deb" './boot/vmlinuz-*' "$guest/vmlinuz"
+	unpack_modules "$guest/kernel.deb" "$guest/modules"
 	unpack_file "$guest/busybox.deb" './bin/busybox' "$guest/busybox"
 	rm -rf "$guest/kernel.deb" "$guest/busybox.deb" "$guest/apt"
 fi
