@@ -123,9 +123,12 @@ format: ## lay the sources out as .clang-format says
 
 # ---- Measuring ----
 
-bench: deps-build $(BUILD)/build.ninja ## measure, print the tables, write build/bench/report.md
+# `make bench PLOTS=docs/plots` also puts the plots there: how those of docs/performance.md are made.
+PLOTS :=
+
+bench: deps-build $(BUILD)/build.ninja ## measure, print the tables, write build/bench/report.md with plots
 	@ninja -C $(BUILD) bench/vgic-bench bench/vgic-lpi-stress
-	@scripts/bench-report $(BUILD)
+	@scripts/bench-report $(if $(PLOTS),--plots $(PLOTS)) $(BUILD)
 
 bench-instructions: deps-build $(BUILD)/build.ninja ## count the instructions of each delivery path with callgrind
 	@$(INSTALL_DEPS) --quiet bench
