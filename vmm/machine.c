@@ -7,14 +7,18 @@
  * signalled another one that waits. In virtual time all of this depends on the
  * guest's instructions only: two runs are the same.
  */
+#define _GNU_SOURCE /* memfd_create(), the seals, fallocate() */
+
 #include "machine.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #include <vgic/vgic.h>
 
 #include "arm64.h"
@@ -120,6 +124,42 @@ bool machine_is_ram(const struct machine *machine, uint64_t address, uint64_t si
 void *machine_ram(const struct machine *machine, uint64_t address)
 {
 	return machine->ram + (address - RAM_BASE);
+}
+
+/*
+ * Another process may get the file: a back end of vhost-user. The seals keep it from taking pages away under our feet,
+ * which would be a SIGBUS here.
+ */
+static int create_ram(struct machine *machine)
+{
+	void *ram = MAP_FAILED;
+
+	machine->ram_fd = memfd_create("guest-ram", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (machine->ram_fd >= 0 && ftruncate(machine->ram_fd, (off_t)machine->ram_size) == 0 &&
+	    fcntl(machine->ram_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+		ram = mmap(NULL, machine->ram_size, PROT_READ | PROT_WRITE, MAP_SHARED, machine->ram_fd, 0);
+	if (ram == MAP_FAILED) {
+		message("no memory for a guest of %llu MiB: %s", (unsigned long long)(machine->ram_size >> 20),
+			strerror(errno));
+		return -ENOMEM;
+	}
+	machine->ram = ram;
+	return 0;
+}
+
+/* A hole reads as zeros, here and wherever else the file is mapped. */
+static void clear_ram(struct machine *machine)
+{
+	if (fallocate(machine->ram_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)machine->ram_size))
+		memset(machine->ram, 0, machine->ram_size);
+}
+
+static void destroy_ram(struct machine *machine)
+{
+	if (machine->ram)
+		munmap(machine->ram, machine->ram_size);
+	if (machine->ram_fd >= 0)
+		close(machine->ram_fd);
 }
 
 /* ---- Power ------------------------------------------------------------------------------- */
@@ -575,9 +615,7 @@ static int reset(struct machine *machine)
 	lower_testdev_lines(machine);
 	vgic_reset(machine->vgic);
 	machine->gic_has_work = false;
-	/* Private anonymous memory reads as zeros afterwards. */
-	if (madvise(machine->ram, machine->ram_size, MADV_DONTNEED))
-		memset(machine->ram, 0, machine->ram_size);
+	clear_ram(machine);
 	restart_time(machine);
 	return make_cpus(machine);
 }
@@ -592,6 +630,8 @@ enum machine_end_reason machine_run(struct machine *machine)
 		if (reset(machine) || loader_load(machine, &loaded))
 			return END_FAULT;
 		machine_power_on(&machine->vcpus[0], loaded.entry, loaded.dtb);
+		/* A guest may reset again before anybody else has looked. */
+		check_ends(machine);
 		run_until_end(machine);
 	} while (machine->end == END_RESET && !machine->options->no_reboot);
 	return machine->end;
@@ -629,12 +669,10 @@ int machine_create(struct machine *machine, const struct options *options, struc
 	machine->virtual_time = options->virtual_time;
 	machine->num_vcpus = options->num_cpus;
 	machine->ram_size = options->memory;
-	machine->ram = mmap(NULL, machine->ram_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (machine->ram == MAP_FAILED) {
-		machine->ram = NULL;
-		message("no memory for a guest of %llu MiB: %s", (unsigned long long)(machine->ram_size >> 20),
-			strerror(errno));
-		return -ENOMEM;
+	ret = create_ram(machine);
+	if (ret) {
+		machine_destroy(machine);
+		return ret;
 	}
 	machine->vcpus = calloc(machine->num_vcpus, sizeof(*machine->vcpus));
 	if (!machine->vcpus) {
@@ -661,7 +699,6 @@ void machine_destroy(struct machine *machine)
 	destroy_cpus(machine);
 	free(machine->vcpus);
 	vgic_destroy(machine->vgic);
-	if (machine->ram)
-		munmap(machine->ram, machine->ram_size);
+	destroy_ram(machine);
 	memset(machine, 0, sizeof(*machine));
 }

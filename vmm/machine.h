@@ -68,6 +68,7 @@ struct machine {
 	const struct options *options;
 	unsigned char *ram;
 	uint64_t ram_size;
+	int ram_fd; /* the same memory, for another process to map. A memfd, sealed: nobody can make it smaller */
 
 	struct vgic *vgic;
 	bool gic_has_work; /* vgic_run_work() has something to do */

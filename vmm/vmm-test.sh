@@ -86,6 +86,8 @@ write_programs()
 	write_words hello $uart 100000a2 38401443 340000e3 39000023 17fffffd 6c6c6568 67202c6f 74736575 0000000a $off
 	# Prints x, then PSCI SYSTEM_RESET by SMC.
 	write_words reset $uart 52800f03 39000023 52b08000 72800120 d4000003
+	# Prints the digit that it finds in memory, leaves 1 there, and resets.
+	write_words memory $uart d2a82002 b9400043 1100c064 39000024 52800023 b9000043 52b08000 72800120 d4000003
 	# Prints what it gets, up to a q.
 	write_words echo $uart 52806023 b9003023 b9401823 3727ffe3 b9400023 b9000023 7101c47f 54ffff61 $off
 	# Prints GICR_TYPER.Processor_Number of each redistributor as a digit.
@@ -162,7 +164,11 @@ expect_flat 'a compressed guest' 0 $'hello, guest\n' '' hello.gz
 expect_flat '--exit-on ends at its text, and the line' 0 $'hello, g\n' '' hello --exit-on 'o, g'
 expect_flat '--exit-on finds a text that begins twice' 0 $'xxx\n' '' reset --exit-on xxx
 expect_flat '--timeout ends a guest that does not' 3 '' 'vCPU 0: running, EL1, PC 0x0000000040080000' spin --timeout 0.2
+"$vmm" --kernel reset --load-address 0x40080000 --memory 64 --timeout 0.2 </dev/null >out 2>err
+[ $? -eq 3 ] && grep -qx 'x*' out
+report '--timeout ends a guest that resets for ever' $?
 expect_flat '--no-reboot ends at a reset' 4 $'x\n' 'has reset the machine' reset --no-reboot
+expect_flat 'a reset clears the memory' 0 $'000\n' '' memory --exit-on 000 --timeout 20
 expect_flat '--input is what is typed' 0 $'ab q\n' '' echo --input input
 expect_flat 'the guest sees the ids of its vCPUs' 0 $'509\n' '' ids --vcpu-ids 5,0,9
 
