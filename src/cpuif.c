@@ -540,3 +540,62 @@ int vgic_icc_write(struct vgic_vcpu *vcpu, uint32_t reg, uint64_t value)
 	vcpu_report_lines(vcpu);
 	return 0;
 }
+
+/* ---- The VMM's accesses ------------------------------------------------------------- */
+
+/*
+ * What can be both read and written is the state of the CPU interface. Registers that
+ * five priority bits do not have are known, and refused.
+ */
+static const struct icc_register *find_state_register(uint32_t reg)
+{
+	const struct icc_register *r = find_register(reg);
+
+	return r && r->name && !r->read == !r->write ? r : NULL;
+}
+
+int cpuif_user_has(uint32_t reg)
+{
+	return find_state_register(reg) ? 0 : -ENXIO;
+}
+
+int cpuif_user_read(struct vgic_vcpu *vcpu, uint32_t reg, uint64_t *value)
+{
+	const struct icc_register *r = find_state_register(reg);
+
+	if (!r)
+		return -ENXIO;
+	if (!r->read)
+		return -EINVAL;
+	*value = r->read(vcpu);
+	return 0;
+}
+
+/* Does this controller have what a guest was shown in ICC_CTLR elsewhere? */
+static bool ctlr_is_compatible(struct vgic_vcpu *vcpu, uint64_t value)
+{
+	const uint64_t here = read_ctlr(vcpu), same = ICC_CTLR_PRIBITS | ICC_CTLR_SEIS | ICC_CTLR_A3V;
+
+	return !((value ^ here) & same) && (value & ICC_CTLR_IDBITS) <= (here & ICC_CTLR_IDBITS);
+}
+
+static bool value_is_refused(struct vgic_vcpu *vcpu, uint32_t reg, uint64_t value)
+{
+	if (reg == VGIC_ICC_CTLR_EL1)
+		return !ctlr_is_compatible(vcpu, value);
+	return reg == VGIC_ICC_SRE_EL1 && !(value & ICC_SRE_SRE);
+}
+
+int cpuif_user_write(struct vgic_vcpu *vcpu, uint32_t reg, uint64_t value)
+{
+	const struct icc_register *r = find_state_register(reg);
+
+	if (!r)
+		return -ENXIO;
+	if (!r->write || value_is_refused(vcpu, reg, value))
+		return -EINVAL;
+	r->write(vcpu, value);
+	/* The vCPU is stopped, but may be waiting: its lines may be others now. */
+	vcpu_kick(vcpu);
+	return 0;
+}

@@ -18,4 +18,12 @@ void cpuif_reset(struct vgic_vcpu *vcpu);
  */
 enum find_result cpuif_find_signalled(struct vgic_vcpu *vcpu, struct candidate *out);
 
+/*
+ * The registers as the VMM gets and sets them (state.h), by any thread while the vCPU is stopped. -ENXIO for what is no
+ * state, -EINVAL for a register that five priority bits do not have, or a value that this controller cannot take.
+ */
+int cpuif_user_has(uint32_t reg);
+int cpuif_user_read(struct vgic_vcpu *vcpu, uint32_t reg, uint64_t *value);
+int cpuif_user_write(struct vgic_vcpu *vcpu, uint32_t reg, uint64_t value);
+
 #endif /* VGIC_CPUIF_H */

@@ -8,6 +8,8 @@
  */
 #include "dist.h"
 
+#include <errno.h>
+
 #include "frame.h"
 #include "gic_regs.h"
 #include "id_regs.h"
@@ -138,6 +140,12 @@ static uint64_t typer_read(const struct frame_access *a)
 	return value;
 }
 
+/* A VMM that restores what it does not find here is told. */
+static int typer2_user_write(const struct frame_access *a, uint64_t value, uint64_t mask)
+{
+	return (value & mask) == frame_read_zero(a) ? 0 : -EINVAL;
+}
+
 /* ---- Message-based SPIs ----------------------------------------------------------- */
 
 static struct irq *message_spi(const struct frame_access *a, uint64_t value)
@@ -213,20 +221,39 @@ static uint64_t irouter_read(const struct frame_access *a)
 	return irq ? load_relaxed(&irq->irouter) : 0;
 }
 
-static void irouter_write(const struct frame_access *a, uint64_t value, uint64_t mask)
+/* Write part of the register. Returns its new value, and whether it leads to a PE that exists. */
+static uint64_t change_irouter(const struct frame_access *a, struct irq *irq, uint64_t value, uint64_t mask,
+			       bool *routed)
 {
 	struct vgic *vgic = a->vgic;
+
+	config_lock(vgic);
+	value = frame_merge(load_relaxed(&irq->irouter), value & irouter_writable(vgic), mask);
+	*routed = route(vgic, irq, value);
+	config_unlock(vgic);
+	return value;
+}
+
+static void irouter_write(const struct frame_access *a, uint64_t value, uint64_t mask)
+{
 	struct irq *irq = routed_spi(a);
 	bool routed;
 
 	if (!irq)
 		return;
-	config_lock(vgic);
-	value = frame_merge(load_relaxed(&irq->irouter), value & irouter_writable(vgic), mask);
-	routed = route(vgic, irq, value);
-	config_unlock(vgic);
+	value = change_irouter(a, irq, value, mask, &routed);
 	if (!routed)
-		guest_error(vgic, VGIC_GUEST_ROUTE_NO_TARGET, "GICD_IROUTER names no PE", irq->intid, value);
+		guest_error(a->vgic, VGIC_GUEST_ROUTE_NO_TARGET, "GICD_IROUTER names no PE", irq->intid, value);
+}
+
+static int irouter_user_write(const struct frame_access *a, uint64_t value, uint64_t mask)
+{
+	struct irq *irq = routed_spi(a);
+	bool routed;
+
+	if (irq)
+		change_irouter(a, irq, value, mask, &routed);
+	return 0;
 }
 
 /* ---- The frame ---------------------------------------------------------------------- */
@@ -237,36 +264,45 @@ static const struct frame_register dist_registers[] = {
 	/*  offset             count  widths    name               read              write */
 	REG(GICD_CTLR,             1, W32,      "GICD_CTLR",       ctlr_read,        ctlr_write),
 	REG(GICD_TYPER,            1, W32,      "GICD_TYPER",      typer_read,       NULL),
-	REG(GICD_IIDR,             1, W32,      "GICD_IIDR",       iidr_read,        NULL),
-	REG(GICD_TYPER2,           1, W32,      "GICD_TYPER2",     frame_read_zero,  NULL),
-	REG(GICD_STATUSR,          1, W32,      "GICD_STATUSR",    frame_read_statusr, frame_write_statusr),
+	REG_USER(GICD_IIDR,        1, W32,      "GICD_IIDR",       iidr_read,        NULL,
+		 NULL, iidr_user_write),
+	REG_USER(GICD_TYPER2,      1, W32,      "GICD_TYPER2",     frame_read_zero,  NULL,
+		 NULL, typer2_user_write),
+	REG_USER(GICD_STATUSR,     1, W32,      "GICD_STATUSR",    frame_read_statusr, frame_write_statusr,
+		 NULL, frame_user_write_statusr),
 	REG_IF(VGIC_FEATURE_MBIS,
 	    GICD_SETSPI_NSR,       1, W16 | W32, "GICD_SETSPI_NSR", NULL,             setspi_write),
 	REG_IF(VGIC_FEATURE_MBIS,
 	    GICD_CLRSPI_NSR,       1, W16 | W32, "GICD_CLRSPI_NSR", NULL,             clrspi_write),
 	REG(GICD_SETSPI_SR,        1, W16 | W32, "GICD_SETSPI_SR",  frame_read_zero,  frame_write_ignored),
 	REG(GICD_CLRSPI_SR,        1, W16 | W32, "GICD_CLRSPI_SR",  frame_read_zero,  frame_write_ignored),
-	REG(GICD_IGROUPR,         32, W32,      "GICD_IGROUPR",    igroupr_read,     igroupr_write),
-	REG(GICD_ISENABLER,       32, W32,      "GICD_ISENABLER",  enabler_read,     isenabler_write),
-	REG(GICD_ICENABLER,       32, W32,      "GICD_ICENABLER",  enabler_read,     icenabler_write),
-	REG(GICD_ISPENDR,         32, W32,      "GICD_ISPENDR",    pendr_read,       ispendr_write),
-	REG(GICD_ICPENDR,         32, W32,      "GICD_ICPENDR",    pendr_read,       icpendr_write),
-	REG(GICD_ISACTIVER,       32, W32,      "GICD_ISACTIVER",  activer_read,     isactiver_write),
-	REG(GICD_ICACTIVER,       32, W32,      "GICD_ICACTIVER",  activer_read,     icactiver_write),
-	REG(GICD_IPRIORITYR,     255, W8 | W32, "GICD_IPRIORITYR", ipriorityr_read,  ipriorityr_write),
-	REG(GICD_ITARGETSR,      255, W8 | W32, "GICD_ITARGETSR",  frame_read_zero,  frame_write_ignored),
-	REG(GICD_ICFGR,           64, W32,      "GICD_ICFGR",      icfgr_read,       icfgr_write),
-	REG(GICD_IGRPMODR,        32, W32,      "GICD_IGRPMODR",   frame_read_zero,  frame_write_ignored),
-	REG(GICD_NSACR,           64, W32,      "GICD_NSACR",      frame_read_zero,  frame_write_ignored),
+	/*   offset           count  widths   INTIDs  name               read              write */
+	BANK(GICD_IGROUPR,       32, W32,         32, "GICD_IGROUPR",    igroupr_read,     igroupr_write),
+	BANK(GICD_ISENABLER,     32, W32,         32, "GICD_ISENABLER",  enabler_read,     isenabler_write),
+	BANK(GICD_ICENABLER,     32, W32,         32, "GICD_ICENABLER",  enabler_read,     icenabler_write),
+	BANK_USER(GICD_ISPENDR,  32, W32,         32, "GICD_ISPENDR",    pendr_read,       ispendr_write,
+		  latch_user_read, latch_user_write),
+	BANK_USER(GICD_ICPENDR,  32, W32,         32, "GICD_ICPENDR",    pendr_read,       icpendr_write,
+		  frame_read_zero, frame_user_write_ignored),
+	BANK(GICD_ISACTIVER,     32, W32,         32, "GICD_ISACTIVER",  activer_read,     isactiver_write),
+	BANK_USER(GICD_ICACTIVER, 32, W32,        32, "GICD_ICACTIVER",  activer_read,     icactiver_write,
+		  NULL, icactiver_user_write),
+	BANK(GICD_IPRIORITYR,   255, W8 | W32,     4, "GICD_IPRIORITYR", ipriorityr_read,  ipriorityr_write),
+	BANK(GICD_ITARGETSR,    255, W8 | W32,     4, "GICD_ITARGETSR",  frame_read_zero,  frame_write_ignored),
+	BANK(GICD_ICFGR,         64, W32,         16, "GICD_ICFGR",      icfgr_read,       icfgr_write),
+	BANK(GICD_IGRPMODR,      32, W32,         32, "GICD_IGRPMODR",   frame_read_zero,  frame_write_ignored),
+	BANK(GICD_NSACR,         64, W32,         16, "GICD_NSACR",      frame_read_zero,  frame_write_ignored),
 	REG(GICD_SGIR,             1, W32,      "GICD_SGIR",       frame_read_zero,  frame_write_ignored),
 	REG(GICD_CPENDSGIR,        4, W8 | W32, "GICD_CPENDSGIR",  frame_read_zero,  frame_write_ignored),
 	REG(GICD_SPENDSGIR,        4, W8 | W32, "GICD_SPENDSGIR",  frame_read_zero,  frame_write_ignored),
-	REG(GICD_IROUTER + 8 * FIRST_SPI, 988, W32 | W64, "GICD_IROUTER", irouter_read, irouter_write),
+	REG_ANY(0, GICD_IROUTER + 8 * FIRST_SPI,
+		 988, W32 | W64,                "GICD_IROUTER",    irouter_read,     irouter_write,
+		FIRST_SPI, 1, NULL, irouter_user_write),
 	REG(GICD_ID_REGISTERS,    12, W32,      "GICD_PIDR/CIDR",  id_register_read, NULL),
 };
 // clang-format on
 
-static const struct frame dist_frame = {
+const struct frame dist_frame = {
 	.name = "distributor",
 	.size = VGIC_DIST_FRAME_SIZE,
 	.registers = dist_registers,

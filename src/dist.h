@@ -5,7 +5,10 @@
 #ifndef VGIC_DIST_H
 #define VGIC_DIST_H
 
+#include "frame.h"
 #include "vgic_internal.h"
+
+extern const struct frame dist_frame;
 
 /* Put the distributor's registers and the SPIs to their reset values. */
 void dist_reset(struct vgic *vgic);

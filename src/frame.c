@@ -119,6 +119,68 @@ int frame_write(const struct frame *f, struct frame_access *a, uint32_t offset, 
 	return 0;
 }
 
+/* ---- The VMM's accesses ---------------------------------------------------------------- */
+
+/* A register of a bank that has none of the controller's INTIDs is no register here. */
+static bool bank_is_empty(const struct frame_register *r, const struct vgic *vgic, uint32_t index)
+{
+	return r->intids && r->first_intid + index * r->intids >= FIRST_SPI + vgic->num_spis;
+}
+
+static const struct frame_register *find_user_register(const struct frame *f, const struct frame_access *a,
+						       uint32_t offset, unsigned width)
+{
+	const struct frame_register *r = find_register(f, a->vgic, offset);
+
+	if (!r || offset % width != 0 || width > r->size || (!r->read && !r->user_read))
+		return NULL;
+	return bank_is_empty(r, a->vgic, (offset - r->offset) / r->size) ? NULL : r;
+}
+
+int frame_user_has(const struct frame *f, const struct frame_access *a, uint32_t offset, unsigned width)
+{
+	return find_user_register(f, a, offset, width) ? 0 : -ENXIO;
+}
+
+int frame_user_read(const struct frame *f, struct frame_access *a, uint32_t offset, unsigned width, uint64_t *value)
+{
+	const struct frame_register *r = find_user_register(f, a, offset, width);
+
+	if (!r)
+		return -ENXIO;
+	a->index = (offset - r->offset) / r->size;
+	*value = (r->user_read ? r->user_read(a) : r->read(a)) >> (8 * ((offset - r->offset) % r->size)) &
+		 width_mask(width);
+	return 0;
+}
+
+int frame_user_write(const struct frame *f, struct frame_access *a, uint32_t offset, unsigned width, uint64_t value)
+{
+	const struct frame_register *r = find_user_register(f, a, offset, width);
+	unsigned shift;
+
+	if (!r)
+		return -ENXIO;
+	a->index = (offset - r->offset) / r->size;
+	shift = 8 * ((offset - r->offset) % r->size);
+	value = (value & width_mask(width)) << shift;
+	if (r->user_write)
+		return r->user_write(a, value, width_mask(width) << shift);
+	if (r->write)
+		r->write(a, value, width_mask(width) << shift);
+	return 0;
+}
+
+int frame_user_write_ignored(const struct frame_access *a, uint64_t value, uint64_t mask)
+{
+	(void)a;
+	(void)value;
+	(void)mask;
+	return 0;
+}
+
+/* ---- Registers of several frames ------------------------------------------------------------ */
+
 uint64_t frame_read_zero(const struct frame_access *a)
 {
 	(void)a;
@@ -147,4 +209,15 @@ void frame_write_statusr(const struct frame_access *a, uint64_t value, uint64_t 
 	config_lock(a->vgic);
 	*statusr(a) &= ~(uint32_t)(value & mask);
 	config_unlock(a->vgic);
+}
+
+int frame_user_write_statusr(const struct frame_access *a, uint64_t value, uint64_t mask)
+{
+	(void)mask;
+	if (!vgic_has(a->vgic, VGIC_FEATURE_STATUSR))
+		return 0;
+	config_lock(a->vgic);
+	*statusr(a) = (uint32_t)value & (STATUSR_RRD | STATUSR_WRD | STATUSR_RWOD | STATUSR_WROD);
+	config_unlock(a->vgic);
+	return 0;
 }

@@ -152,16 +152,22 @@
 #define GITS_LEVEL1_ADDRESS         UINT64_C(0x000fffffffff0000)
 
 /* ---- Identification ---- */
-#define IIDR_NATIVE             0x76001000u /* ProductID 'v', Revision 1 */
-#define IIDR_KVM                0x4b00043bu /* ProductID 'K', Implementer Arm */
-#define IIDR_KVM_REVISION_SHIFT 12
-#define PIDR2_GICV3             0x3bu
+#define IIDR_NATIVE         0x76001000u /* ProductID 'v', Revision 1 */
+#define IIDR_KVM            0x4b00043bu /* ProductID 'K', Implementer Arm */
+#define IIDR_REVISION       (0xfu << IIDR_REVISION_SHIFT)
+#define IIDR_REVISION_SHIFT 12
+#define KVM_REVISION_MIN    1u
+#define KVM_REVISION_MAX    3u
+#define PIDR2_GICV3         0x3bu
 
 /* ---- CPU interface ---- */
 #define ICC_CTLR_CBPR          (1u << 0)
 #define ICC_CTLR_EOIMODE       (1u << 1)
+#define ICC_CTLR_PRIBITS       (7u << ICC_CTLR_PRIBITS_SHIFT)
 #define ICC_CTLR_PRIBITS_SHIFT 8
+#define ICC_CTLR_IDBITS        (7u << ICC_CTLR_IDBITS_SHIFT)
 #define ICC_CTLR_IDBITS_SHIFT  11
+#define ICC_CTLR_SEIS          (1u << 14)
 #define ICC_CTLR_A3V           (1u << 15)
 #define ICC_CTLR_RSS           (1u << 18)
 #define ICC_SRE_SRE            (1u << 0)

@@ -4,13 +4,31 @@
  */
 #include "id_regs.h"
 
+#include <errno.h>
+
 #include "gic_regs.h"
 
 uint64_t iidr_read(const struct frame_access *a)
 {
 	if (a->vgic->profile == VGIC_PROFILE_KVM)
-		return IIDR_KVM | a->vgic->kvm_revision << IIDR_KVM_REVISION_SHIFT;
+		return IIDR_KVM | load_relaxed(&a->vgic->kvm_revision) << IIDR_REVISION_SHIFT;
 	return IIDR_NATIVE;
+}
+
+/* Whoever writes back what was read gets that revision, whatever it is now. */
+int iidr_user_write(const struct frame_access *a, uint64_t value, uint64_t mask)
+{
+	const uint32_t revision = (uint32_t)(value & IIDR_REVISION) >> IIDR_REVISION_SHIFT;
+
+	(void)mask;
+	if ((value ^ iidr_read(a)) & ~(uint64_t)IIDR_REVISION)
+		return -EINVAL;
+	if (a->vgic->profile != VGIC_PROFILE_KVM)
+		return value == IIDR_NATIVE ? 0 : -EINVAL;
+	if (revision < KVM_REVISION_MIN || revision > KVM_REVISION_MAX)
+		return -EINVAL;
+	store_relaxed(&a->vgic->kvm_revision, revision);
+	return 0;
 }
 
 /* PIDR4-7, PIDR0-3, CIDR0-3. KVM's vGIC shows the one by which drivers find the architecture version. */

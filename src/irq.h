@@ -184,6 +184,21 @@ static inline irq_word irq_message_clear(irq_word w, uint64_t unused)
 	return (w & IRQ_EDGE) ? w & ~IRQ_PENDING : w;
 }
 
+/*
+ * A line as the VMM restores it: no edge, that is in the latch. High through @source unless it is high already, low from
+ * all of them.
+ */
+static inline irq_word irq_line_high(irq_word w, uint64_t source)
+{
+	return (w & IRQ_LINE) ? w : w | IRQ_LINE | UINT64_C(1) << (IRQ_SOURCES_SHIFT + source);
+}
+
+static inline irq_word irq_line_low(irq_word w, uint64_t unused)
+{
+	(void)unused;
+	return w & ~(IRQ_LINE | IRQ_SOURCES_MASK);
+}
+
 static inline irq_word irq_set_bits(irq_word w, uint64_t bits)
 {
 	return w | bits;

@@ -109,6 +109,19 @@ void icpendr_write(const struct frame_access *a, uint64_t value, uint64_t mask)
 	change_selected(a, value & mask, irq_unlatch, 0);
 }
 
+/* The latch alone, whatever the line does, and each bit as it is given: what save and restore need. */
+uint64_t latch_user_read(const struct frame_access *a)
+{
+	return read_bits(a, IRQ_PENDING);
+}
+
+int latch_user_write(const struct frame_access *a, uint64_t value, uint64_t mask)
+{
+	change_selected(a, value & mask, irq_latch, 0);
+	change_selected(a, ~value & mask, irq_unlatch, 0);
+	return 0;
+}
+
 uint64_t activer_read(const struct frame_access *a)
 {
 	return read_bits(a, IRQ_ACTIVE);
@@ -133,6 +146,13 @@ void icactiver_write(const struct frame_access *a, uint64_t value, uint64_t mask
 		if ((old & (IRQ_ACTIVE | IRQ_EDGE)) == IRQ_ACTIVE && vgic->ops.deactivated)
 			vgic->ops.deactivated(vgic->opaque, a->vcpu, irq->intid);
 	}
+}
+
+/* Nothing was deactivated that a device would have to hear of. */
+int icactiver_user_write(const struct frame_access *a, uint64_t value, uint64_t mask)
+{
+	change_selected(a, value & mask, irq_clear_bits, IRQ_ACTIVE);
+	return 0;
 }
 
 /* ---- A byte for each INTID -------------------------------------------------------- */

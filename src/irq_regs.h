@@ -20,9 +20,12 @@ void icenabler_write(const struct frame_access *a, uint64_t value, uint64_t mask
 uint64_t pendr_read(const struct frame_access *a);
 void ispendr_write(const struct frame_access *a, uint64_t value, uint64_t mask);
 void icpendr_write(const struct frame_access *a, uint64_t value, uint64_t mask);
+uint64_t latch_user_read(const struct frame_access *a);
+int latch_user_write(const struct frame_access *a, uint64_t value, uint64_t mask);
 uint64_t activer_read(const struct frame_access *a);
 void isactiver_write(const struct frame_access *a, uint64_t value, uint64_t mask);
 void icactiver_write(const struct frame_access *a, uint64_t value, uint64_t mask);
+int icactiver_user_write(const struct frame_access *a, uint64_t value, uint64_t mask);
 uint64_t ipriorityr_read(const struct frame_access *a);
 void ipriorityr_write(const struct frame_access *a, uint64_t value, uint64_t mask);
 uint64_t icfgr_read(const struct frame_access *a);

@@ -185,6 +185,19 @@ bool its_run_work(struct vgic_its *its, int *steps)
 	return !its->quiescing || run_quiesce(its, steps);
 }
 
+void its_settle(struct vgic_its *its)
+{
+	int steps;
+
+	its_finish_command(its);
+	do {
+		steps = WORK_STEPS;
+	} while ((its->dropping_devices && !run_drop_devices(its, &steps)) ||
+		 (its->displacing_lpis && !run_displace_lpis(its, &steps)) ||
+		 (its->quiescing && !run_quiesce(its, &steps)));
+	update_enabled(its);
+}
+
 /* May queue and tables be changed? Not while the ITS is on, nor while a command is under way. */
 static bool is_off(const struct vgic_its *its)
 {
@@ -193,18 +206,24 @@ static bool is_off(const struct vgic_its *its)
 
 /* ---- Registers ----------------------------------------------------------------------------------- */
 
-static uint64_t ctlr_read(const struct frame_access *a)
+/* The VMM's reads do nothing else: what it has read before must stay true. */
+static uint64_t ctlr_user_read(const struct frame_access *a)
 {
 	const struct vgic_its *its = a->its;
 	uint64_t value;
 
-	work_do_some(a->vgic);
 	config_lock(a->vgic);
 	value = its->enable_wanted ? GITS_CTLR_ENABLED : 0;
 	if (is_off(its) && !its->quiescing && !is_cleaning_up(its))
 		value |= GITS_CTLR_QUIESCENT;
 	config_unlock(a->vgic);
 	return value;
+}
+
+static uint64_t ctlr_read(const struct frame_access *a)
+{
+	work_do_some(a->vgic);
+	return ctlr_user_read(a);
 }
 
 /*
@@ -246,6 +265,13 @@ static uint64_t its_iidr_read(const struct frame_access *a)
 {
 	/* KVM puts the revision of its table format here, which is 0. */
 	return a->vgic->profile == VGIC_PROFILE_KVM ? IIDR_KVM : IIDR_NATIVE;
+}
+
+/* The revision says how the tables are laid out in guest memory: there is one. */
+static int its_iidr_user_write(const struct frame_access *a, uint64_t value, uint64_t mask)
+{
+	(void)mask;
+	return ((value ^ its_iidr_read(a)) & IIDR_REVISION) ? -EINVAL : 0;
 }
 
 static uint64_t typer_read(const struct frame_access *a)
@@ -302,10 +328,34 @@ static void cwriter_write(const struct frame_access *a, uint64_t value, uint64_t
 	work_finish_write(a->vgic);
 }
 
+static uint64_t creadr_user_read(const struct frame_access *a)
+{
+	return read_locked(a, &a->its->creadr);
+}
+
 static uint64_t creadr_read(const struct frame_access *a)
 {
 	work_do_some(a->vgic);
-	return read_locked(a, &a->its->creadr);
+	return creadr_user_read(a);
+}
+
+/* Commands that were executed before a save are not to be executed again. */
+static int creadr_user_write(const struct frame_access *a, uint64_t value, uint64_t mask)
+{
+	struct vgic_its *its = a->its;
+	uint64_t offset;
+	int err = 0;
+
+	config_lock(a->vgic);
+	offset = frame_merge(its->creadr, value, mask) & GITS_CWRITER_OFFSET;
+	if (!is_off(its))
+		err = -EBUSY;
+	else if (offset >= its_queue_size(its))
+		err = -EINVAL;
+	else
+		its->creadr = offset;
+	config_unlock(a->vgic);
+	return err;
 }
 
 static uint64_t baser_constant(uint32_t table)
@@ -363,12 +413,15 @@ static void baser_write(const struct frame_access *a, uint64_t value, uint64_t m
 // clang-format off
 static const struct frame_register its_registers[] = {
 	/*  offset             count  widths     name               read              write */
-	REG(GITS_CTLR,             1, W32,       "GITS_CTLR",       ctlr_read,        ctlr_write),
-	REG(GITS_IIDR,             1, W32,       "GITS_IIDR",       its_iidr_read,    NULL),
+	REG_USER(GITS_CTLR,        1, W32,       "GITS_CTLR",       ctlr_read,        ctlr_write,
+		 ctlr_user_read, NULL),
+	REG_USER(GITS_IIDR,        1, W32,       "GITS_IIDR",       its_iidr_read,    NULL,
+		 NULL, its_iidr_user_write),
 	REG(GITS_TYPER,            1, W32 | W64, "GITS_TYPER",      typer_read,       NULL),
 	REG(GITS_CBASER,           1, W32 | W64, "GITS_CBASER",     cbaser_read,      cbaser_write),
 	REG(GITS_CWRITER,          1, W32 | W64, "GITS_CWRITER",    cwriter_read,     cwriter_write),
-	REG(GITS_CREADR,           1, W32 | W64, "GITS_CREADR",     creadr_read,      NULL),
+	REG_USER(GITS_CREADR,      1, W32 | W64, "GITS_CREADR",     creadr_read,      NULL,
+		 creadr_user_read, creadr_user_write),
 	REG(GITS_BASER,            8, W32 | W64, "GITS_BASER",      baser_read,       baser_write),
 	REG(GITS_ID_REGISTERS,    12, W32,       "GITS_PIDR/CIDR",  id_register_read, NULL),
 	/* A CPU has no DeviceID: only devices reach the doorbell, through vgic_its_signal(). */
@@ -376,7 +429,7 @@ static const struct frame_register its_registers[] = {
 };
 // clang-format on
 
-static const struct frame its_frame = {
+const struct frame its_frame = {
 	.name = "ITS",
 	.size = VGIC_ITS_FRAME_SIZE,
 	.registers = its_registers,

@@ -65,6 +65,8 @@ struct vgic_its {
 	_Atomic uint64_t dropped_its_off, dropped_unmapped_event, dropped_unmapped_collection, dropped_lpis_disabled;
 };
 
+extern const struct frame its_frame;
+
 /* Make an ITS; returns NULL if there is no memory. */
 struct vgic_its *its_new(struct vgic *vgic, uint32_t index, const struct vgic_its_config *config);
 void its_free(struct vgic_its *its);
@@ -76,10 +78,16 @@ void its_reset(struct vgic_its *its);
 /* What registers have begun. Under config_lock; true if nothing is left. */
 bool its_run_work(struct vgic_its *its, int *steps);
 
+/* All of it at once, for the VMM; the queue goes on to the end of the command that is under way. Under config_lock. */
+void its_settle(struct vgic_its *its);
+
 /* ---- its_cmd.c, under config_lock ---- */
 
 /* Execute the queue, up to *steps. Returns true if it is empty. */
 bool its_run_queue(struct vgic_its *its, int *steps);
+
+/* Finish the command that is under way, and begin no other. */
+void its_finish_command(struct vgic_its *its);
 
 /* Remove all translations of a device, then the device. True if it is gone. */
 bool its_drop_device(struct vgic_its *its, struct its_device *device, int *steps);

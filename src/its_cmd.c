@@ -428,11 +428,24 @@ static void abandon_queue(struct vgic_its *its)
 	its->creadr = its->cwriter;
 }
 
+/* Go on with the command that is under way. Returns true when it is done. */
+static bool continue_command(struct vgic_its *its, int *steps)
+{
+	const int r = run_command(its, &its->command, steps);
+
+	its->command.begun = true;
+	if (r == CONTINUE)
+		return false;
+	if (r != DONE)
+		count_error(its, (enum vgic_its_error)r, its->command.dw[0]);
+	its->command.active = false;
+	atomic_fetch_add_explicit(&its->commands, 1, memory_order_relaxed);
+	its->creadr = (its->creadr + ITS_COMMAND_SIZE) % its_queue_size(its);
+	return true;
+}
+
 bool its_run_queue(struct vgic_its *its, int *steps)
 {
-	const uint64_t size = its_queue_size(its);
-	int r;
-
 	/* A command that has begun is finished even if the ITS was switched off meanwhile: Quiescent waits for it. */
 	while (its->command.active || (load_relaxed(&its->enabled) && its->creadr != its->cwriter)) {
 		if (*steps <= 0)
@@ -442,15 +455,18 @@ bool its_run_queue(struct vgic_its *its, int *steps)
 			return true;
 		}
 		--*steps;
-		r = run_command(its, &its->command, steps);
-		its->command.begun = true;
-		if (r == CONTINUE)
+		if (!continue_command(its, steps))
 			return false;
-		if (r != DONE)
-			count_error(its, (enum vgic_its_error)r, its->command.dw[0]);
-		its->command.active = false;
-		atomic_fetch_add_explicit(&its->commands, 1, memory_order_relaxed);
-		its->creadr = (its->creadr + ITS_COMMAND_SIZE) % size;
 	}
 	return true;
+}
+
+void its_finish_command(struct vgic_its *its)
+{
+	int steps;
+
+	while (its->command.active) {
+		steps = WORK_STEPS;
+		continue_command(its, &steps);
+	}
 }

@@ -320,6 +320,15 @@ bool redist_run_work(struct vgic_vcpu *vcpu, int *steps)
 	return lpi_walk(vcpu->vgic, &vcpu->enable_walk, steps) && lpi_walk(vcpu->vgic, &vcpu->invalidate_walk, steps);
 }
 
+void redist_finish_work(struct vgic_vcpu *vcpu)
+{
+	int steps;
+
+	do {
+		steps = WORK_STEPS;
+	} while (!redist_run_work(vcpu, &steps));
+}
+
 void lpi_reset(struct vgic *vgic)
 {
 	for (uint32_t i = 0; i < vgic->num_lpis; i++) {

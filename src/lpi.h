@@ -39,6 +39,9 @@ bool lpi_walk(struct vgic *vgic, struct lpi_walk *walk, int *steps);
 /* The walk of a redistributor that its registers began. Returns true if there is nothing left to do. */
 bool redist_run_work(struct vgic_vcpu *vcpu, int *steps);
 
+/* All of it at once, for the VMM. */
+void redist_finish_work(struct vgic_vcpu *vcpu);
+
 /* Reset: nothing is pending, all redistributors have LPIs disabled. Translations have been removed before. */
 void lpi_reset(struct vgic *vgic);
 

@@ -18,7 +18,7 @@ struct port_lock;
 
 /*
  * Zeroed memory of @size bytes, aligned to @align (a power of two). Called only
- * while a controller is being created. NULL if there is none.
+ * while a controller is being created, and by the calls that save and restore. NULL if there is none.
  */
 void *port_alloc_zeroed(size_t size, size_t align);
 void port_free(void *memory);

@@ -32,7 +32,7 @@ void redist_note_disable(struct vgic_vcpu *vcpu)
  */
 static uint32_t ctlr_features(const struct vgic *vgic)
 {
-	const bool shown = vgic->profile == VGIC_PROFILE_KVM ? vgic->kvm_revision >= 3 :
+	const bool shown = vgic->profile == VGIC_PROFILE_KVM ? load_relaxed(&vgic->kvm_revision) >= 3 :
 							       vgic_has(vgic, VGIC_FEATURE_LPIS);
 
 	return shown ? GICR_CTLR_IR | GICR_CTLR_CES : 0;
@@ -55,23 +55,38 @@ static uint64_t ctlr_read(const struct frame_access *a)
 	return value;
 }
 
+/* Under config_lock. Returns true if the write has begun something that takes long. */
+static bool change_ctlr(struct vgic_vcpu *vcpu, uint32_t value)
+{
+	struct vgic *vgic = vcpu->vgic;
+
+	if (vgic_has(vgic, VGIC_FEATURE_DPGS)) {
+		vcpu->redist_ctlr = value & (GICR_CTLR_DPG0 | GICR_CTLR_DPG1NS);
+		one_of_n_update(vcpu);
+	}
+	return vgic_has(vgic, VGIC_FEATURE_LPIS) && lpi_ctlr_write(vcpu, value);
+}
+
 static void ctlr_write(const struct frame_access *a, uint64_t value, uint64_t mask)
 {
-	struct vgic *vgic = a->vgic;
-	bool has_work = false;
-
 	(void)mask;
-	config_lock(vgic);
-	if (vgic_has(vgic, VGIC_FEATURE_DPGS)) {
-		a->vcpu->redist_ctlr = value & (GICR_CTLR_DPG0 | GICR_CTLR_DPG1NS);
-		one_of_n_update(a->vcpu);
-	}
-	if (vgic_has(vgic, VGIC_FEATURE_LPIS))
-		has_work = lpi_ctlr_write(a->vcpu, (uint32_t)value);
-	if (has_work)
-		work_finish_write(vgic);
+	config_lock(a->vgic);
+	if (change_ctlr(a->vcpu, (uint32_t)value))
+		work_finish_write(a->vgic);
 	else
-		config_unlock(vgic);
+		config_unlock(a->vgic);
+}
+
+/* The VMM finds done what it asks for. */
+static int ctlr_user_write(const struct frame_access *a, uint64_t value, uint64_t mask)
+{
+	(void)mask;
+	config_lock(a->vgic);
+	redist_finish_work(a->vcpu);
+	change_ctlr(a->vcpu, (uint32_t)value);
+	redist_finish_work(a->vcpu);
+	config_unlock(a->vgic);
+	return 0;
 }
 
 /* ---- Features ------------------------------------------------------------------------- */
@@ -126,10 +141,12 @@ static void waker_write(const struct frame_access *a, uint64_t value, uint64_t m
 // clang-format off
 static const struct frame_register redist_registers[] = {
 	/*  offset             count  widths     name               read              write */
-	REG(GICR_CTLR,             1, W32,       "GICR_CTLR",       ctlr_read,        ctlr_write),
+	REG_USER(GICR_CTLR,        1, W32,       "GICR_CTLR",       ctlr_read,        ctlr_write,
+		 NULL, ctlr_user_write),
 	REG(GICR_IIDR,             1, W32,       "GICR_IIDR",       iidr_read,        NULL),
 	REG(GICR_TYPER,            1, W32 | W64, "GICR_TYPER",      typer_read,       NULL),
-	REG(GICR_STATUSR,          1, W32,       "GICR_STATUSR",    frame_read_statusr, frame_write_statusr),
+	REG_USER(GICR_STATUSR,     1, W32,       "GICR_STATUSR",    frame_read_statusr, frame_write_statusr,
+		 NULL, frame_user_write_statusr),
 	REG(GICR_WAKER,            1, W32,       "GICR_WAKER",      waker_read,       waker_write),
 	REG(GICR_SETLPIR,          1, W32 | W64, "GICR_SETLPIR",    frame_read_zero,  setlpir_write),
 	REG(GICR_CLRLPIR,          1, W32 | W64, "GICR_CLRLPIR",    frame_read_zero,  clrlpir_write),
@@ -142,10 +159,13 @@ static const struct frame_register redist_registers[] = {
 	REG(GICR_IGROUPR0,         1, W32,       "GICR_IGROUPR0",   igroupr_read,     igroupr_write),
 	REG(GICR_ISENABLER0,       1, W32,       "GICR_ISENABLER0", enabler_read,     isenabler_write),
 	REG(GICR_ICENABLER0,       1, W32,       "GICR_ICENABLER0", enabler_read,     icenabler_write),
-	REG(GICR_ISPENDR0,         1, W32,       "GICR_ISPENDR0",   pendr_read,       ispendr_write),
-	REG(GICR_ICPENDR0,         1, W32,       "GICR_ICPENDR0",   pendr_read,       icpendr_write),
+	REG_USER(GICR_ISPENDR0,    1, W32,       "GICR_ISPENDR0",   pendr_read,       ispendr_write,
+		 latch_user_read, latch_user_write),
+	REG_USER(GICR_ICPENDR0,    1, W32,       "GICR_ICPENDR0",   pendr_read,       icpendr_write,
+		 frame_read_zero, frame_user_write_ignored),
 	REG(GICR_ISACTIVER0,       1, W32,       "GICR_ISACTIVER0", activer_read,     isactiver_write),
-	REG(GICR_ICACTIVER0,       1, W32,       "GICR_ICACTIVER0", activer_read,     icactiver_write),
+	REG_USER(GICR_ICACTIVER0,  1, W32,       "GICR_ICACTIVER0", activer_read,     icactiver_write,
+		 NULL, icactiver_user_write),
 	REG(GICR_IPRIORITYR,       8, W8 | W32,  "GICR_IPRIORITYR", ipriorityr_read,  ipriorityr_write),
 	REG(GICR_ICFGR,            2, W32,       "GICR_ICFGR",      icfgr_read,       icfgr_write),
 	REG(GICR_IGRPMODR0,        1, W32,       "GICR_IGRPMODR0",  frame_read_zero,  frame_write_ignored),
@@ -153,7 +173,7 @@ static const struct frame_register redist_registers[] = {
 };
 // clang-format on
 
-static const struct frame redist_frame = {
+const struct frame redist_frame = {
 	.name = "redistributor",
 	.size = VGIC_REDIST_FRAME_SIZE,
 	.registers = redist_registers,

@@ -6,7 +6,10 @@
 #ifndef VGIC_REDIST_H
 #define VGIC_REDIST_H
 
+#include "frame.h"
 #include "vgic_internal.h"
+
+extern const struct frame redist_frame;
 
 /* Put the redistributor's registers, SGIs and PPIs to their reset values. */
 void redist_reset(struct vgic_vcpu *vcpu);

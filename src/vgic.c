@@ -10,6 +10,7 @@
 
 #include "cpuif.h"
 #include "dist.h"
+#include "gic_regs.h"
 #include "its.h"
 #include "lpi.h"
 #include "pending.h"
@@ -61,7 +62,7 @@ static bool is_sane(const struct vgic_config *c)
 		return false;
 	if ((c->features & VGIC_FEATURE_LPIS) && (!c->ops.guest_read || !c->ops.guest_write))
 		return false;
-	if (c->kvm_revision < 1 || c->kvm_revision > 3)
+	if (c->kvm_revision < KVM_REVISION_MIN || c->kvm_revision > KVM_REVISION_MAX)
 		return false;
 	return c->num_vcpus >= 1 && c->num_vcpus <= VGIC_MAX_VCPUS && c->vcpus;
 }
@@ -380,7 +381,7 @@ int vgic_create(const struct vgic_config *config, struct vgic **out)
 	vgic->num_spis = config->num_spis;
 	vgic->features = config->features;
 	vgic->profile = config->profile;
-	vgic->kvm_revision = config->kvm_revision;
+	store_relaxed(&vgic->kvm_revision, config->kvm_revision);
 	vgic->lpi_id_bits = config->lpi_id_bits;
 	err = make_parts(vgic, config);
 	if (err) {

@@ -15,6 +15,7 @@
  *   mmio.c       addresses to frames    line.c               SPI and PPI lines
  *   vcpu.c       vCPU life, lines       stats.c              counters, reports
  *   check.c      the invariant at rest  irq_regs.[ch]        register banks over INTIDs
+ *   state.h      save and restore: see there
  *
  * There is one lock, config_lock. It guards what the configuration path changes
  * beside state words: see each field below. No delivery takes it, and no lock is
@@ -166,7 +167,6 @@ struct vgic {
 	uint32_t num_lpis;
 	uint32_t features;
 	enum vgic_profile profile;
-	uint32_t kvm_revision;
 	uint32_t lpi_id_bits;
 	struct vgic_ops ops;
 	void *opaque;
@@ -181,6 +181,9 @@ struct vgic {
 	uint32_t num_redist_ranges;
 	struct redist_range *redist_ranges;
 	unsigned char *vcpu_memory;
+
+	/* What KVM's IIDRs show. Written when the VMM sets GICD_IIDR, before the guest runs. */
+	_Atomic uint32_t kvm_revision;
 
 	/* GICD_CTLR's group enables as levels. Written under config_lock, read by everyone. */
 	_Alignas(CACHE_LINE) _Atomic uint64_t group_mask;

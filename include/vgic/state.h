@@ -131,9 +131,8 @@ enum vgic_attr_group {
  * Errors of all of them:
  *   -ENXIO   no such group, attribute or register; an offset of DIST_REGS or REDIST_REGS that is not 32-bit aligned; a get
  *            of VGIC_GRP_CTRL
- *   -EINVAL  a NULL pointer; the upper half of the attribute names no vCPU (not looked at for DIST_REGS, and for SPIs of
- *            LEVEL_INFO); a value that is refused; LEVEL_INFO with bits 31:10 other than 0 or an INTID that is no multiple
- *            of 32
+ *   -EINVAL  a NULL pointer; the upper half of the attribute names no vCPU (not looked at for DIST_REGS); a value that
+ *            is refused; LEVEL_INFO with bits 31:10 other than 0 or an INTID that is no multiple of 32
  *   -EBUSY   a vCPU is between vgic_enter_guest() and vgic_exit_guest()
  *   -EFAULT  guest memory could not be accessed (VGIC_CTRL_SAVE_PENDING_TABLES). Words before may have been written
  *   -ENOMEM  no memory (VGIC_CTRL_SAVE_PENDING_TABLES)

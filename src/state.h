@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * state.h - what the files that save and restore share.
+ *
+ *   state_attr.c   KVM's device attributes     its_state.c   ITS tables in guest memory
+ *   lpi_state.c    pending tables              state.c       the image of a whole controller
+ */
+#ifndef VGIC_STATE_INTERNAL_H
+#define VGIC_STATE_INTERNAL_H
+
+#include <vgic/state.h>
+
+#include "vgic_internal.h"
+
+/* 0, or -EBUSY if a vCPU is between vgic_enter_guest() and vgic_exit_guest(). */
+int state_check_stopped(struct vgic *vgic);
+
+/* ---- lpi_state.c, under config_lock ---- */
+
+/* VGIC_CTRL_SAVE_PENDING_TABLES. Returns 0, -ENOMEM or -EFAULT. */
+int lpi_save_pending_tables(struct vgic *vgic);
+
+/* ---- its_state.c, under config_lock ---- */
+
+int its_save_tables(struct vgic_its *its);
+int its_restore_tables(struct vgic_its *its);
+
+#endif /* VGIC_STATE_INTERNAL_H */
