@@ -183,16 +183,24 @@ bool console_may_bring_more(const struct console *console)
 	return console->input_fd >= 0 && queue_used(console) < CONSOLE_QUEUE_SIZE;
 }
 
-bool console_poll(struct console *console, int timeout_ms)
+bool console_poll(struct console *console, int wake_fd, int timeout_ms)
 {
-	struct pollfd fd = { .fd = console->input_fd, .events = POLLIN };
-	unsigned char keys[256];
 	const size_t room = CONSOLE_QUEUE_SIZE - queue_used(console);
+	/* A negative descriptor is ignored by poll(): it only waits. */
+	struct pollfd fds[] = {
+		{ .fd = room > 0 ? console->input_fd : -1, .events = POLLIN },
+		{ .fd = wake_fd, .events = POLLIN },
+	};
+	unsigned char keys[256];
+	uint64_t wakes;
 	ssize_t n;
 
 	console_flush(console);
-	/* A negative descriptor is ignored by poll(): it only waits. */
-	if (room > 0 && poll(&fd, 1, timeout_ms) > 0) {
+	if (poll(fds, 2, timeout_ms) <= 0)
+		return queue_used(console) > 0;
+	if (fds[1].revents && read(wake_fd, &wakes, sizeof(wakes)) < 0)
+		wakes = 0; /* it was taken meanwhile: as well */
+	if (fds[0].revents) {
 		n = read(console->input_fd, keys, room < sizeof(keys) ? room : sizeof(keys));
 		if (n <= 0 && !(n < 0 && (errno == EINTR || errno == EAGAIN)) && !console->terminal) {
 			if (console->close_input)

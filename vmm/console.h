@@ -51,8 +51,11 @@ void console_flush(struct console *console);
 /* End the line that the guest has begun, if it has, before something else is said. */
 void console_end_line(struct console *console);
 
-/* Wait at most @timeout_ms (-1: for ever) for input and queue it. Returns true if there is any for the guest. */
-bool console_poll(struct console *console, int timeout_ms);
+/*
+ * Wait at most @timeout_ms (-1: for ever) for input and queue it. Returns true if there is any for the guest. A signal of
+ * the eventfd @wake_fd ends the wait too, and is taken.
+ */
+bool console_poll(struct console *console, int wake_fd, int timeout_ms);
 
 /* The next character for the guest, or -1. */
 int console_get(struct console *console);

@@ -59,6 +59,11 @@ void cpu_stop(struct cpu *cpu)
 	cpu->check_at = 0;
 }
 
+void cpu_kick(struct cpu *cpu)
+{
+	atomic_store(&cpu->kicked, true);
+}
+
 void cpu_recheck_lines(struct cpu *cpu)
 {
 	cpu->recheck_lines = true;
@@ -99,6 +104,8 @@ static void check_between_blocks(struct cpu *cpu)
 		cpu->recheck_lines = false;
 		cpu->lines = cpu->ops->poll_lines(cpu->owner);
 	}
+	if (atomic_load_explicit(&cpu->kicked, memory_order_relaxed) && atomic_exchange(&cpu->kicked, false))
+		cpu->stop_wanted = true;
 	if (cpu->stop_wanted || cpu->instructions >= cpu->slice_end)
 		cpu->stop_reason = STOP_SLICE;
 	else if (interrupts_to_take(cpu))
@@ -115,7 +122,8 @@ static void on_block(uc_engine *uc, uint64_t address, uint32_t size, void *user)
 	struct cpu *cpu = user;
 
 	(void)uc;
-	if (__builtin_expect(cpu->instructions >= cpu->check_at, 0)) {
+	if (__builtin_expect(cpu->instructions >= cpu->check_at, 0) ||
+	    __builtin_expect(atomic_load_explicit(&cpu->kicked, memory_order_relaxed), 0)) {
 		check_between_blocks(cpu);
 		if (cpu->stop_reason != STOP_NONE)
 			return;

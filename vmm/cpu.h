@@ -96,6 +96,9 @@ void cpu_limit_slice(struct cpu *cpu, uint64_t instructions);
 /* Leave cpu_run() before the next block; from hypercall(), before the next instruction. */
 void cpu_stop(struct cpu *cpu);
 
+/* Leave cpu_run() before the next block, this one or, if it is not running, the next. From any thread. */
+void cpu_kick(struct cpu *cpu);
+
 /* The lines may have changed: poll_lines() is to be called. */
 void cpu_recheck_lines(struct cpu *cpu);
 

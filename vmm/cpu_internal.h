@@ -3,6 +3,7 @@
 #ifndef VMM_CPU_INTERNAL_H
 #define VMM_CPU_INTERNAL_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -75,6 +76,7 @@ struct cpu {
 	unsigned lines;
 	bool recheck_lines;
 	bool stop_wanted;
+	atomic_bool kicked; /* by another thread: as stop_wanted */
 	enum stop_reason stop_reason;
 	struct cpu_block block; /* the one that is run */
 

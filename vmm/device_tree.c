@@ -232,6 +232,29 @@ static void put_testdev(struct writer *w)
 	end_node(w);
 }
 
+/* The ITS takes a function's requester id as its DeviceID: the map is one to one, for the one bus. */
+static void put_pci(struct writer *w)
+{
+	// clang-format off
+	static const uint32_t ranges[] = {
+		0x02000000, 0, (uint32_t)PCI_WINDOW_BASE, /* 32-bit memory, at the same address on the bus */
+		0, (uint32_t)PCI_WINDOW_BASE, 0, (uint32_t)PCI_WINDOW_SIZE,
+	};
+	// clang-format on
+
+	begin_node(w, "pcie@%llx", PCI_ECAM_BASE);
+	put_string(w, "compatible", "pci-host-ecam-generic");
+	put_string(w, "device_type", "pci");
+	put_cell(w, "#address-cells", 3);
+	put_cell(w, "#size-cells", 2);
+	put_reg(w, PCI_ECAM_BASE, PCI_ECAM_SIZE);
+	put_cells(w, "bus-range", (const uint32_t[]){ 0, 0 }, 2);
+	put_cells(w, "ranges", ranges, 7);
+	put_cells(w, "msi-map", (const uint32_t[]){ 0, PHANDLE_ITS, 0, PCI_NUM_SLOTS << 3 }, 4);
+	put_empty(w, "dma-coherent");
+	end_node(w);
+}
+
 static void put_root(struct writer *w, const struct machine *machine, uint64_t initrd_start, uint64_t initrd_end)
 {
 	begin_node(w, "%s", "");
@@ -248,6 +271,7 @@ static void put_root(struct writer *w, const struct machine *machine, uint64_t i
 	put_gic(w, machine);
 	put_uart(w);
 	put_testdev(w);
+	put_pci(w);
 	end_node(w);
 }
 

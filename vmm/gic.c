@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <vgic/vgic.h>
 
 #include "cpu.h"
@@ -15,14 +16,36 @@
 /* ---- Callbacks -------------------------------------------------------------------- */
 
 /*
- * There is one thread: a kick comes from a call that this thread made, perhaps in the middle of a run. The running vCPU
- * looks at its lines before its next block; another is given its turn soon, because the running one may wait for it.
+ * A kick by a device's thread. @running is read after @kicked is set, and the vCPUs' thread sets @running before it
+ * clears @kicked and enters the guest: either it is seen here, or that entry sees the interrupt. In the same way
+ * @sleeping is set before the last look at @kicked: see idle_in_real_time().
+ */
+static void kick_from_outside(struct machine *machine, struct vcpu *vcpu)
+{
+	static const uint64_t one = 1;
+	struct vcpu *running;
+
+	vcpu->kicked = true;
+	running = machine->running;
+	if (running)
+		cpu_kick(running->cpu);
+	if (machine->sleeping && write(machine->wake_fd, &one, sizeof(one)) < 0)
+		return; /* its counter is full: the thread is being woken */
+}
+
+/*
+ * A kick by the thread that runs the vCPUs comes from a call that it made, perhaps in the middle of a run. The running
+ * vCPU looks at its lines before its next block; another is given its turn soon, because the running one may wait for it.
  */
 static void on_kick(void *opaque, struct vgic_vcpu *gic)
 {
 	struct machine *machine = opaque;
 	struct vcpu *vcpu = vgic_vcpu_user(gic);
 
+	if (!pthread_equal(pthread_self(), machine->thread)) {
+		kick_from_outside(machine, vcpu);
+		return;
+	}
 	if (vcpu->power == VCPU_OFF)
 		return;
 	vcpu->kicked = true;
@@ -33,8 +56,8 @@ static void on_kick(void *opaque, struct vgic_vcpu *gic)
 }
 
 /*
- * The guest's tables. There is one thread: nothing else touches memory meanwhile, and an aligned memcpy() of 8 bytes is
- * as good as one access.
+ * The guest's tables. Calls that read or write them come from the thread that runs the vCPUs, and a device that writes
+ * there meanwhile is the guest's own mistake: an aligned memcpy() of 8 bytes is as good as one access.
  */
 static int on_guest_read(void *opaque, uint64_t address, void *buffer, size_t size)
 {
@@ -284,4 +307,12 @@ void gic_signal_msi(struct machine *machine, uint32_t devid, uint32_t eventid)
 {
 	trace_event(machine->trace, machine, NULL, "msi device 0x%x event %u", devid, eventid);
 	vgic_its_signal(vgic_its_by_index(machine->vgic, 0), devid, eventid);
+}
+
+/* Elsewhere than at a doorbell it would be a write to memory, or to another device: the bus does not carry that. */
+void gic_send_message(struct machine *machine, uint32_t devid, uint64_t address, uint32_t data)
+{
+	trace_event(machine->trace, machine, NULL, "msi device 0x%x event %u address 0x%llx", devid, data,
+		    (unsigned long long)address);
+	vgic_signal_msi(machine->vgic, address, data, devid, VGIC_MSI_VALID_DEVID);
 }

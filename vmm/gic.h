@@ -35,4 +35,7 @@ void gic_set_ppi(struct vcpu *vcpu, uint32_t intid, unsigned source, bool level)
 /* A device's MSI. What is mapped nowhere is dropped. */
 void gic_signal_msi(struct machine *machine, uint32_t devid, uint32_t eventid);
 
+/* A message-signalled interrupt of a PCI function: a write of @data to @address. Any thread. */
+void gic_send_message(struct machine *machine, uint32_t devid, uint64_t address, uint32_t data);
+
 #endif /* VMM_GIC_H */

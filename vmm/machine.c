@@ -3,9 +3,10 @@
  * The machine: creation, time, and the loop that runs the vCPUs.
  *
  * The vCPUs run in turn, a slice of instructions each, on one thread. A slice
- * ends early when the next timer is due, when the vCPU waits, and when it has
- * signalled another one that waits. In virtual time all of this depends on the
- * guest's instructions only: two runs are the same.
+ * ends early when the next timer is due, when the vCPU waits, when it has
+ * signalled another one that waits, and when a device's thread has signalled one.
+ * In virtual time devices have no threads, and all of this depends on the guest's
+ * instructions only: two runs are the same.
  */
 #define _GNU_SOURCE /* memfd_create(), the seals, fallocate() */
 
@@ -17,12 +18,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <vgic/vgic.h>
 
 #include "arm64.h"
 #include "cpu.h"
+#include "devices.h"
 #include "gic.h"
 #include "loader.h"
 #include "psci.h"
@@ -117,8 +120,7 @@ void machine_timer_changed(struct vcpu *vcpu)
 
 bool machine_is_ram(const struct machine *machine, uint64_t address, uint64_t size)
 {
-	return address >= RAM_BASE && address - RAM_BASE <= machine->ram_size &&
-	       size <= machine->ram_size - (address - RAM_BASE);
+	return guest_ram_contains(&machine->guest_ram, address, size);
 }
 
 void *machine_ram(const struct machine *machine, uint64_t address)
@@ -412,11 +414,11 @@ static enum cpu_exit run_in_guest(struct vcpu *vcpu)
 
 	share_time(machine);
 	until_timer = instructions_until(machine, next_deadline(machine));
+	machine->run_start = cpu_instructions(vcpu->cpu);
+	machine->running = vcpu; /* before the lines are looked at: see kick_from_outside() */
 	vcpu->kicked = false;
 	lines = vgic_enter_guest(vcpu->gic);
 	trace_lines(machine->trace, vcpu, lines);
-	machine->running = vcpu;
-	machine->run_start = cpu_instructions(vcpu->cpu);
 	exit = cpu_run(vcpu->cpu, until_timer < SLICE_INSTRUCTIONS ? until_timer : SLICE_INSTRUCTIONS, lines);
 	machine->time_ps += (cpu_instructions(vcpu->cpu) - machine->run_start) * machine->ps_per_instruction;
 	machine->running = NULL;
@@ -452,7 +454,7 @@ static bool run_vcpu(struct vcpu *vcpu)
 
 static void poll_console(struct machine *machine, int timeout_ms)
 {
-	if (console_poll(machine->console, timeout_ms))
+	if (console_poll(machine->console, machine->wake_fd, timeout_ms))
 		pl011_fill(&machine->uart);
 	if (machine->console->left)
 		machine_end(machine, END_LEFT);
@@ -476,12 +478,19 @@ static void end_without_hope(struct machine *machine, const char *what)
 	machine_end(machine, END_FAULT);
 }
 
+static bool any_wait_is_over(const struct machine *machine)
+{
+	for (unsigned i = 0; i < machine->num_vcpus; i++)
+		if (machine->vcpus[i].power == VCPU_WAITING && machine->vcpus[i].kicked)
+			return true;
+	return false;
+}
+
 static void idle_in_virtual_time(struct machine *machine, uint64_t deadline)
 {
 	poll_console(machine, 0);
-	for (unsigned i = 0; i < machine->num_vcpus; i++)
-		if (machine->vcpus[i].kicked)
-			return;
+	if (any_wait_is_over(machine))
+		return;
 	if (deadline <= UINT64_MAX / PS_PER_NS)
 		machine->time_ps = deadline > machine_now(machine) ? deadline * PS_PER_NS : machine->time_ps;
 	else if (console_may_bring_more(machine->console))
@@ -499,7 +508,12 @@ static void idle_in_real_time(struct machine *machine, uint64_t deadline)
 		timeout_ms = 0;
 	else if ((deadline - now) / NS_PER_MS < MAX_IDLE_MS)
 		timeout_ms = (int)((deadline - now + NS_PER_MS - 1) / NS_PER_MS);
+	/* A kick that comes before this look is seen by it, a later one sees @sleeping. */
+	machine->sleeping = true;
+	if (any_wait_is_over(machine))
+		timeout_ms = 0;
 	poll_console(machine, timeout_ms);
+	machine->sleeping = false;
 }
 
 /* No vCPU has anything to do. */
@@ -563,6 +577,12 @@ static int make_cpu(struct vcpu *vcpu)
 	if (!ret)
 		ret = cpu_map_mmio(vcpu->cpu, TESTDEV_BASE, TESTDEV_SIZE, testdev_read, testdev_write, machine);
 	if (!ret)
+		ret = cpu_map_mmio(vcpu->cpu, PCI_WINDOW_BASE, PCI_WINDOW_SIZE, pci_window_read, pci_window_write,
+				   &machine->pci);
+	if (!ret)
+		ret = cpu_map_mmio(vcpu->cpu, PCI_ECAM_BASE, PCI_ECAM_SIZE, pci_ecam_read, pci_ecam_write,
+				   &machine->pci);
+	if (!ret)
 		ret = cpu_map_done(vcpu->cpu);
 	return ret;
 }
@@ -600,6 +620,7 @@ static void lower_testdev_lines(struct machine *machine)
 /* Everything as after power-on, except the counters of the host. */
 static int reset(struct machine *machine)
 {
+	devices_reset(machine); /* first: their threads touch memory and kick vCPUs */
 	destroy_cpus(machine);
 	for (unsigned i = 0; i < machine->num_vcpus; i++) {
 		struct vcpu *vcpu = &machine->vcpus[i];
@@ -624,6 +645,7 @@ enum machine_end_reason machine_run(struct machine *machine)
 {
 	struct loaded loaded;
 
+	machine->thread = pthread_self();
 	machine->wall_start = monotonic_ns();
 	do {
 		machine->end = END_NONE;
@@ -668,12 +690,24 @@ int machine_create(struct machine *machine, const struct options *options, struc
 	machine->trace = trace;
 	machine->virtual_time = options->virtual_time;
 	machine->num_vcpus = options->num_cpus;
+	machine->thread = pthread_self();
+	machine->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (machine->wake_fd < 0) {
+		ret = -errno;
+		message("cannot make an eventfd: %s", strerror(-ret));
+		return ret;
+	}
 	machine->ram_size = options->memory;
 	ret = create_ram(machine);
 	if (ret) {
 		machine_destroy(machine);
 		return ret;
 	}
+	machine->guest_ram = (struct guest_ram){
+		.host = machine->ram,
+		.base = RAM_BASE,
+		.size = machine->ram_size,
+	};
 	machine->vcpus = calloc(machine->num_vcpus, sizeof(*machine->vcpus));
 	if (!machine->vcpus) {
 		message("no memory for %u vCPUs", machine->num_vcpus);
@@ -687,6 +721,8 @@ int machine_create(struct machine *machine, const struct options *options, struc
 		machine->vcpus[i].affinity = i / VCPUS_PER_AFF1 << 8 | i % VCPUS_PER_AFF1;
 	}
 	ret = gic_create(machine);
+	if (!ret)
+		ret = devices_create(machine);
 	if (ret)
 		machine_destroy(machine);
 	else
@@ -696,9 +732,12 @@ int machine_create(struct machine *machine, const struct options *options, struc
 
 void machine_destroy(struct machine *machine)
 {
+	devices_destroy(machine);
 	destroy_cpus(machine);
 	free(machine->vcpus);
 	vgic_destroy(machine->vgic);
 	destroy_ram(machine);
+	if (machine->wake_fd >= 0)
+		close(machine->wake_fd);
 	memset(machine, 0, sizeof(*machine));
 }

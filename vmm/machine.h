@@ -6,11 +6,15 @@
 #ifndef VMM_MACHINE_H
 #define VMM_MACHINE_H
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "console.h"
+#include "guest_ram.h"
 #include "options.h"
+#include "pci.h"
 #include "pl011.h"
 #include "timer.h"
 
@@ -26,6 +30,8 @@
 
 #define GICR_MAX_FRAMES 123u /* (UART_BASE - GICR_BASE) / 128 KiB */
 #define RAM_MAX_SIZE    (GICR_HIGH_BASE - RAM_BASE)
+
+#define MAX_DEVICES 31u /* on the PCI bus */
 
 #define UART_INTID 33u /* SPI 1 */
 
@@ -44,7 +50,7 @@ struct vcpu {
 	struct cpu *cpu;
 	struct vgic_vcpu *gic;
 	enum vcpu_power power;
-	bool kicked;          /* the controller wants its lines looked at */
+	atomic_bool kicked;   /* the controller wants its lines looked at; set by any thread */
 	bool power_off_asked; /* by PSCI, in the run that is just going on */
 	bool suspend_asked;   /* the same */
 	unsigned traced_lines;
@@ -69,12 +75,18 @@ struct machine {
 	unsigned char *ram;
 	uint64_t ram_size;
 	int ram_fd; /* the same memory, for another process to map. A memfd, sealed: nobody can make it smaller */
+	struct guest_ram guest_ram; /* the same, for devices */
 
 	struct vgic *vgic;
 	bool gic_has_work; /* vgic_run_work() has something to do */
 	unsigned num_vcpus;
 	struct vcpu *vcpus;
-	struct vcpu *running; /* NULL between runs */
+	struct vcpu *_Atomic running; /* NULL between runs */
+
+	/* The thread that runs the vCPUs; and how others wake it when it waits: see gic.c. */
+	pthread_t thread;
+	atomic_bool sleeping;
+	int wake_fd;
 
 	/*
 	 * Virtual time: each instruction of any vCPU takes some of it, and it jumps over what nobody uses. @time_ps is that
@@ -91,6 +103,9 @@ struct machine {
 
 	uint32_t testdev_devid;
 	struct pl011 uart;
+	struct pci_host pci;
+	struct virtio_pci *devices[MAX_DEVICES];
+	unsigned num_devices;
 	struct console *console;
 	struct trace *trace;
 	enum machine_end_reason end;

@@ -13,6 +13,7 @@
 
 #include "machine.h"
 #include "util.h"
+#include "virtio.h"
 
 #define DEFAULT_MEMORY (512ull << 20)
 #define MIN_MEMORY     (4ull << 20)
@@ -36,6 +37,7 @@ enum option_code {
 	OPT_VCPU_IDS,
 	OPT_TRACE_GIC,
 	OPT_NO_REBOOT,
+	OPT_DISK,
 };
 
 static const struct option long_options[] = {
@@ -53,6 +55,7 @@ static const struct option long_options[] = {
 	{ "vcpu-ids", required_argument, NULL, OPT_VCPU_IDS },
 	{ "trace-gic", required_argument, NULL, OPT_TRACE_GIC },
 	{ "no-reboot", no_argument, NULL, OPT_NO_REBOOT },
+	{ "disk", required_argument, NULL, OPT_DISK },
 	{ "help", no_argument, NULL, OPT_HELP },
 	{ "version", no_argument, NULL, OPT_VERSION },
 	{ NULL, 0, NULL, 0 },
@@ -62,8 +65,8 @@ static const char help[] =
 	"Usage: vgic-vmm --kernel FILE [OPTION]...\n"
 	"\n"
 	"Run an arm64 guest whose interrupt controller is libvgic. The CPUs are emulated; the\n"
-	"machine has the address map of QEMU's virt machine: GICv3, PL011 UART, PSCI, generic\n"
-	"timers.\n"
+	"machine has the address map of QEMU's virt machine: GICv3 with ITS, PL011 UART, PSCI,\n"
+	"generic timers, PCI Express with virtio disks.\n"
 	"\n"
 	"What to run\n"
 	"  -k, --kernel FILE       a Linux Image, raw or gzip; with --load-address any flat binary\n"
@@ -77,6 +80,10 @@ static const char help[] =
 	"  -m, --memory M          memory in MiB, or with a suffix as in 2G (default: 512)\n"
 	"      --vcpu-ids N,N,...  libvgic's id of each vCPU, which the guest sees as\n"
 	"                          GICR_TYPER.Processor_Number (default: 0,1,2,...)\n"
+	"      --disk FILE[,queues=N][,readonly]\n"
+	"                          a disk whose contents are a file or block device; the first is the\n"
+	"                          guest's /dev/vda, and so on up to 16. N queues, 1 to 64, with an\n"
+	"                          MSI-X vector each (default: one for each vCPU)\n"
 	"      --no-reboot         end when the guest resets the machine, instead of starting anew\n"
 	"\n"
 	"Time and input\n"
@@ -102,6 +109,8 @@ static const char help[] =
 	"Examples\n"
 	"  Debian's kernel with two vCPUs, to a shell if the initial RAM disk has one:\n"
 	"    vgic-vmm --kernel vmlinuz --initrd initrd.img --cpus 2\n"
+	"  The same with a disk, which its interrupts reach through the ITS:\n"
+	"    vgic-vmm --kernel vmlinuz --initrd initrd.img --cpus 2 --disk disk.img\n"
 	"  Boot unattended, and succeed if it reaches user space within a minute:\n"
 	"    vgic-vmm --kernel vmlinuz --initrd initrd.img --exit-on 'login:' --timeout 60\n"
 	"  A bare-metal program, with a record of what it does with the interrupt controller:\n"
@@ -186,6 +195,35 @@ static unsigned parse_ids(const char *text, uint32_t ids[MAX_CPUS])
 	}
 }
 
+/* FILE[,queues=N][,readonly], which is cut into its parts. Returns NULL, or what is wrong with @suffix. */
+static const char *parse_disk(char *text, struct disk_option *disk, const char **suffix)
+{
+	char *part = text;
+	uint64_t value;
+
+	*suffix = text;
+	disk->path = strsep(&part, ",");
+	if (*disk->path == '\0')
+		return "--disk needs the name of a file";
+	while (part) {
+		char *next = strchr(part, ',');
+
+		*suffix = part;
+		if (next)
+			*next++ = '\0';
+		if (strcmp(part, "readonly") == 0)
+			disk->read_only = true;
+		else if (strncmp(part, "queues=", 7) != 0)
+			return "behind the file --disk takes queues=N and readonly (a name with a comma in it: link to it)";
+		else if (!parse_whole_number(part + 7, &value) || value < 1 || value > VIRTIO_MAX_QUEUES)
+			return "--disk has 1 to 64 queues";
+		else
+			disk->queues = (unsigned)value;
+		part = next;
+	}
+	return NULL;
+}
+
 /* ---- The whole ------------------------------------------------------------------------ */
 
 /* What was given beside the values in struct options. */
@@ -199,6 +237,20 @@ static int complain(const char *what, const char *value)
 {
 	message("%s: \"%s\"; --help shows what there is", what, value);
 	return EXIT_USAGE;
+}
+
+static int parse_disk_option(struct options *o, char *text)
+{
+	const char *suffix;
+	const char *wrong;
+
+	if (o->num_disks == MAX_DISKS)
+		return complain("there can be 16 disks, this is one more", text);
+	wrong = parse_disk(text, &o->disks[o->num_disks], &suffix);
+	if (wrong)
+		return complain(wrong, suffix);
+	o->num_disks++;
+	return GO_ON;
 }
 
 static int parse_machine_option(struct options *o, struct given *given, int code)
@@ -226,6 +278,8 @@ static int parse_machine_option(struct options *o, struct given *given, int code
 		if (!parse_seconds(optarg, &o->timeout_ns))
 			return complain("--timeout needs a number of seconds", optarg);
 		return GO_ON;
+	case OPT_DISK:
+		return parse_disk_option(o, optarg);
 	default: /* OPT_VCPU_IDS */
 		given->num_ids = parse_ids(optarg, o->vcpu_ids);
 		if (!given->num_ids)

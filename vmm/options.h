@@ -6,7 +6,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MAX_CPUS 512u
+#define MAX_CPUS  512u
+#define MAX_DISKS 16u
+
+/* --disk */
+struct disk_option {
+	const char *path;
+	unsigned queues; /* 0: not given */
+	bool read_only;
+};
 
 struct options {
 	const char *kernel;
@@ -23,6 +31,8 @@ struct options {
 	bool no_reboot;
 	uint64_t timeout_ns;         /* 0: none */
 	uint32_t vcpu_ids[MAX_CPUS]; /* one for each CPU */
+	struct disk_option disks[MAX_DISKS];
+	unsigned num_disks;
 };
 
 /*

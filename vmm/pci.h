@@ -163,6 +163,9 @@ void pci_msix_raise(struct pci_function *function, unsigned vector);
 /* Is MSI-X switched on? For the thread that runs the vCPUs. */
 bool pci_msix_is_enabled(const struct pci_function *function);
 
+/* May it access memory? */
+bool pci_is_bus_master(const struct pci_function *function);
+
 /* The requester id, which is the DeviceID at the ITS. */
 uint32_t pci_devid(const struct pci_function *function);
 
@@ -187,6 +190,7 @@ void pci_host_init(struct pci_host *host, struct machine *machine);
 
 /* Put @function into the next free slot. Returns 0, or -ENOSPC if there is none. */
 int pci_add_function(struct pci_host *host, struct pci_function *function);
+void pci_remove_function(struct pci_host *host, struct pci_function *function);
 
 /*
  * Register accesses, for cpu_map_mmio(); @host is a struct pci_host. Where nothing is, reads return all ones and writes

@@ -93,8 +93,8 @@ write_programs()
 	# Prints GICR_TYPER.Processor_Number of each redistributor as a digit.
 	write_words ids $uart d2a10142 b9400843 53085c64 1100c084 39000024 91408042 3627ff63 $off
 	# Accesses with the base register changed before, or after.
-	write_words read d2a20001 91002022 b8404c43 14000000  # ldr w3, [x2, #4]! is the third
-	write_words write d2a20001 528000e2 d503201f 38001422 # strb w2, [x1], #1 is the fourth
+	write_words read d2a18001 91002022 b8404c43 14000000  # ldr w3, [x2, #4]! is the third
+	write_words write d2a18001 528000e2 d503201f 38001422 # strb w2, [x1], #1 is the fourth
 	write_words branch d2ae0001 d61f0020
 	write_words sysreg d503201f d53bf200   # mrs x0, S3_3_C15_C2_0
 	write_words novector d503201f d518cc00 # msr icc_iar1_el1, x0, which is UNDEFINED
@@ -173,9 +173,9 @@ expect_flat '--input is what is typed' 0 $'ab q\n' '' echo --input input
 expect_flat 'the guest sees the ids of its vCPUs' 0 $'509\n' '' ids --vcpu-ids 5,0,9
 
 expect_flat 'a read of what is not there' 1 '' \
-	'^vgic-vmm: vCPU 0: read of 4 byte.* address 0x1000000c,.* PC 0x0000000040080008$' read
+	'^vgic-vmm: vCPU 0: read of 4 byte.* address 0xc00000c,.* PC 0x0000000040080008$' read
 expect_flat 'a write to what is not there' 1 '' \
-	'^vgic-vmm: vCPU 0: write of 0x7, 1 byte.* address 0x10000000,.* PC 0x000000004008000c$' write
+	'^vgic-vmm: vCPU 0: write of 0x7, 1 byte.* address 0xc000000,.* PC 0x000000004008000c$' write
 expect_flat 'a branch to what is not there' 1 '' \
 	'^vgic-vmm: vCPU 0: branch .* PC 0x0000000070000000, from the block at 0x0000000040080000$' branch
 expect_flat 'an unknown system register' 1 '' \

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* The devices on the PCI bus: see devices.h. */
+#include "devices.h"
+
+#include <string.h>
+
+#include "machine.h"
+#include "util.h"
+#include "virtio_blk.h"
+#include "virtio_pci.h"
+
+/* Puts @device on the bus; it is the machine's afterwards, or destroyed. */
+static int add_device(struct machine *machine, struct virtio_device *device)
+{
+	int ret = virtio_pci_create(&machine->pci, device, &machine->devices[machine->num_devices]);
+
+	if (ret) {
+		message("%s: cannot be put on the PCI bus: %s", device->name, strerror(-ret));
+		device->ops->destroy(device);
+		return ret;
+	}
+	machine->num_devices++;
+	return 0;
+}
+
+/* In virtual time nothing may depend on the host's scheduler. */
+static int add_disk(struct machine *machine, const struct disk_option *option)
+{
+	const struct virtio_blk_config config = {
+		.path = option->path,
+		.queues = option->queues ? option->queues : machine->num_vcpus,
+		.read_only = option->read_only,
+		.threads = !machine->virtual_time,
+	};
+	struct virtio_device *device;
+	int ret = virtio_blk_create(&config, &machine->guest_ram, &device);
+
+	return ret ? ret : add_device(machine, device);
+}
+
+int devices_create(struct machine *machine)
+{
+	int ret = 0;
+
+	pci_host_init(&machine->pci, machine);
+	for (unsigned i = 0; i < machine->options->num_disks && !ret; i++)
+		ret = add_disk(machine, &machine->options->disks[i]);
+	return ret;
+}
+
+void devices_reset(struct machine *machine)
+{
+	for (unsigned i = 0; i < machine->num_devices; i++)
+		virtio_pci_reset(machine->devices[i]);
+}
+
+void devices_destroy(struct machine *machine)
+{
+	for (unsigned i = 0; i < machine->num_devices; i++)
+		virtio_pci_destroy(machine->devices[i]);
+	machine->num_devices = 0;
+}
