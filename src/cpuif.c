@@ -25,6 +25,9 @@
 #define BPR1_MIN PRIORITY_SHIFT
 #define BPR_MAX  7u
 
+/* INTIDs in the registers. */
+#define INTID_MASK 0xffffffu
+
 /* ---- Priorities --------------------------------------------------------------- */
 
 /*
@@ -39,11 +42,9 @@ static unsigned subpriority_bits(const struct cpuif *c, unsigned group)
 }
 
 /* The highest active priority, 0-31, or NUM_PRIORITIES if none is active. */
-static unsigned running_priority(const struct cpuif *c)
+static inline unsigned running_priority(const struct cpuif *c)
 {
-	const uint32_t active = c->apr[0] | c->apr[1];
-
-	return active ? (unsigned)__builtin_ctz(active) : NUM_PRIORITIES;
+	return (unsigned)__builtin_ctzll(c->apr[0] | c->apr[1] | UINT64_C(1) << NUM_PRIORITIES);
 }
 
 /* The 32-bit set of priorities below @priority, which may be NUM_PRIORITIES. */
@@ -52,43 +53,43 @@ static uint32_t priorities_below(unsigned priority)
 	return (uint32_t)((UINT64_C(1) << priority) - 1);
 }
 
+/* What could be signalled: the eligible levels that preempt what is active. */
+static inline uint64_t signalled_levels(const struct cpuif *c)
+{
+	return c->eligible & c->preempting[running_priority(c)];
+}
+
 /*
- * Compute what could be signalled: the eligible levels that preempt what is active.
- * A priority preempts if its group priority is below the running one: that is, if it
- * is below the running priority rounded up to the group's granularity. Publish what
- * is worth a kick: the same, and for a host that mirrors the lines also what could
- * hide the interrupt that holds one up.
- *
- * Called for every acknowledge and every EOI. The store needs no order of its own:
- * the fence before the next evaluation gives it (R2).
+ * If the groups' binary points are not the same, and something is active that a
+ * priority preempts in one group but not in the other, then an interrupt that cannot be
+ * signalled may hide one that could. The hidden one comes to light when the other goes
+ * away, which files no hint: the vCPU watches for that. A host that mirrors the lines is
+ * kicked for whatever is eligible, because it may hide what holds a line up.
+ */
+static __attribute__((noinline)) void publish_mask_of_differing_groups(struct vgic_vcpu *vcpu)
+{
+	struct cpuif *c = &vcpu->cpuif;
+	const uint64_t preempting = c->preempting[running_priority(c)];
+	const bool mirrored = vcpu->vgic->ops.line_changed;
+
+	c->groups_may_block = c->groups_differ && (uint32_t)preempting != preempting >> NUM_PRIORITIES;
+	store_relaxed(&vcpu->pending.watch, c->groups_may_block || mirrored);
+	store_release(&vcpu->pending.mask, c->groups_may_block && mirrored ? c->eligible : c->eligible & preempting);
+}
+
+/*
+ * Publish what is worth a kick. Called for every acknowledge and every EOI. The store
+ * needs no order of its own: the fence before the next evaluation gives it (R2).
  */
 static inline void publish_mask(struct vgic_vcpu *vcpu)
 {
-	struct cpuif *c = &vcpu->cpuif;
-	const unsigned running = running_priority(c);
-	uint64_t signalled = c->eligible;
-	bool may_block = false;
-
-	if (running < NUM_PRIORITIES) {
-		const unsigned limit0 = (running + c->below_point[0]) & ~c->below_point[0];
-		const unsigned limit1 = (running + c->below_point[1]) & ~c->below_point[1];
-
-		signalled &= priorities_below(limit0) | (uint64_t)priorities_below(limit1) << NUM_PRIORITIES;
-		may_block = limit0 != limit1 && c->both_groups_eligible;
-	}
-	c->signalled = signalled;
-	if (may_block != c->groups_may_block) {
-		/* A hidden interrupt comes to light when the one that hides it goes away, which files no hint. */
-		c->groups_may_block = may_block;
-		store_relaxed(&vcpu->pending.watch, may_block || vcpu->vgic->ops.line_changed);
-	}
-	if (__builtin_expect(may_block, 0) && vcpu->vgic->ops.line_changed)
-		store_release(&vcpu->pending.mask, c->eligible);
+	if (__builtin_expect(vcpu->cpuif.groups_differ, 0))
+		publish_mask_of_differing_groups(vcpu);
 	else
-		store_release(&vcpu->pending.mask, signalled);
+		store_release(&vcpu->pending.mask, signalled_levels(&vcpu->cpuif));
 }
 
-/* A register that decides about eligibility or preemption has changed: compute what depends on it, and publish. */
+/* A register that decides about eligibility has changed: compute what depends on it, and publish. */
 static void update_masks(struct vgic_vcpu *vcpu)
 {
 	struct cpuif *c = &vcpu->cpuif;
@@ -96,10 +97,30 @@ static void update_masks(struct vgic_vcpu *vcpu)
 	const uint32_t enabled[2] = { c->igrpen[0] ? unmasked : 0, c->igrpen[1] ? unmasked : 0 };
 
 	c->eligible = (uint64_t)enabled[1] << NUM_PRIORITIES | enabled[0];
-	c->both_groups_eligible = enabled[0] && enabled[1];
+	c->groups_differ = enabled[0] && enabled[1] && c->group_priority[0] != c->group_priority[1];
+	publish_mask_of_differing_groups(vcpu);
+}
+
+/*
+ * A binary point has changed. A priority preempts if its group priority is below the
+ * running one: that is, if it is below the running priority rounded up to the group's
+ * granularity.
+ */
+static void update_binary_points(struct vgic_vcpu *vcpu)
+{
+	struct cpuif *c = &vcpu->cpuif;
+
 	for (unsigned group = 0; group < 2; group++)
-		c->below_point[group] = (1u << subpriority_bits(c, group)) - 1;
-	publish_mask(vcpu);
+		c->group_priority[group] = ~0u << subpriority_bits(c, group);
+	for (unsigned running = 0; running < NUM_PRIORITIES; running++) {
+		const unsigned limit0 = (running + ~c->group_priority[0]) & c->group_priority[0];
+		const unsigned limit1 = (running + ~c->group_priority[1]) & c->group_priority[1];
+
+		c->preempting[running] = priorities_below(limit0) | (uint64_t)priorities_below(limit1)
+									    << NUM_PRIORITIES;
+	}
+	c->preempting[NUM_PRIORITIES] = ~UINT64_C(0);
+	update_masks(vcpu);
 }
 
 void cpuif_reset(struct vgic_vcpu *vcpu)
@@ -114,7 +135,7 @@ void cpuif_reset(struct vgic_vcpu *vcpu)
 	c->apr[1] = 0;
 	c->igrpen[0] = false;
 	c->igrpen[1] = false;
-	update_masks(vcpu);
+	update_binary_points(vcpu);
 	config_lock(vcpu->vgic);
 	vcpu->group_enabled[0] = false;
 	vcpu->group_enabled[1] = false;
@@ -128,14 +149,15 @@ enum find_result cpuif_find_signalled(struct vgic_vcpu *vcpu, struct candidate *
 {
 	const struct cpuif *c = &vcpu->cpuif;
 	const uint64_t groups = load_seq_cst(&vcpu->vgic->group_mask);
+	const uint64_t signalled = signalled_levels(c);
 	enum find_result r;
 
 	if (!load_relaxed(&vcpu->online))
 		return FIND_NONE;
 	if (!c->groups_may_block)
-		return pending_find(vcpu, c->signalled & groups, out);
+		return pending_find(vcpu, signalled & groups, out);
 	r = pending_find(vcpu, c->eligible & groups, out);
-	return r == FIND_FOUND && !(c->signalled >> out->level & 1) ? FIND_NONE : r;
+	return r == FIND_FOUND && !(signalled >> out->level & 1) ? FIND_NONE : r;
 }
 
 static unsigned candidate_group(const struct candidate *c)
@@ -174,12 +196,14 @@ static uint32_t highest_pending(struct vgic_vcpu *vcpu, unsigned group)
  * followed by a load-acquire, which are kept in order, on POWER and RISC-V the
  * seq_cst load has a full fence before it.
  */
-static bool group_was_disabled(struct vgic_vcpu *vcpu, struct candidate *c)
+static inline bool group_is_enabled(const struct vgic_vcpu *vcpu, const struct candidate *c)
 {
-	if (load_seq_cst(&vcpu->vgic->group_mask) >> c->level & 1)
-		return false;
-	irq_change(vcpu->vgic, c->irq, irq_unacknowledge, c->word);
-	return true;
+	return load_seq_cst(&vcpu->vgic->group_mask) >> c->level & 1;
+}
+
+static __attribute__((noinline)) void take_back(struct vgic *vgic, struct irq *irq, irq_word word)
+{
+	irq_change(vgic, irq, irq_unacknowledge, word);
 }
 
 static bool acknowledge_signalled(struct vgic_vcpu *vcpu, unsigned group, struct candidate *c)
@@ -187,30 +211,65 @@ static bool acknowledge_signalled(struct vgic_vcpu *vcpu, unsigned group, struct
 	for (int lost = 0; lost < MAX_LOST_CLAIMS; lost++) {
 		if (cpuif_find_signalled(vcpu, c) != FIND_FOUND || candidate_group(c) != group)
 			return false;
-		if (pending_claim(vcpu, c))
-			return !group_was_disabled(vcpu, c);
+		if (!pending_claim(vcpu, c))
+			continue;
+		if (group_is_enabled(vcpu, c))
+			return true;
+		take_back(vcpu->vgic, c->irq, c->word);
+		return false;
 	}
 	return false;
 }
 
-static uint32_t acknowledge(struct vgic_vcpu *vcpu, unsigned group)
+/* What was claimed is active now. */
+static inline uint32_t activate(struct vgic_vcpu *vcpu, unsigned group, const struct candidate *c)
+{
+	struct cpuif *cpuif = &vcpu->cpuif;
+
+	cpuif->apr[group] |= 1u << (c->level % NUM_PRIORITIES & cpuif->group_priority[group]);
+	publish_mask(vcpu);
+	store_relaxed(&vcpu->acknowledges, load_relaxed(&vcpu->acknowledges) + 1);
+	return c->irq->intid;
+}
+
+/* Returns the INTID, or INTID_SPURIOUS. */
+static __attribute__((noinline)) uint32_t acknowledge_by_search(struct vgic_vcpu *vcpu, unsigned group)
 {
 	struct candidate c;
-	bool taken;
+
+	if (acknowledge_signalled(vcpu, group, &c))
+		return activate(vcpu, group, &c);
+	store_relaxed(&vcpu->spurious, load_relaxed(&vcpu->spurious) + 1);
+	return INTID_SPURIOUS;
+}
+
+/*
+ * The way of almost every interrupt, without a loop: the first hint leads to it. False
+ * if it does not, and nothing was acknowledged.
+ */
+static inline __attribute__((always_inline)) bool acknowledge_at_once(struct vgic_vcpu *vcpu, unsigned group,
+								      struct candidate *c)
+{
+	const uint64_t levels = load_relaxed(&vcpu->pending.mask) & load_seq_cst(&vcpu->vgic->group_mask);
+
+	if (vcpu->cpuif.groups_may_block || !load_relaxed(&vcpu->online) || !pending_find_at_once(vcpu, levels, c) ||
+	    candidate_group(c) != group || !pending_claim(vcpu, c))
+		return false;
+	if (__builtin_expect(group_is_enabled(vcpu, c), 1))
+		return true;
+	take_back(vcpu->vgic, c->irq, c->word);
+	return false;
+}
+
+static inline __attribute__((always_inline)) uint32_t acknowledge(struct vgic_vcpu *vcpu, unsigned group)
+{
+	struct candidate c;
+	uint32_t intid;
 
 	ack_begin(vcpu);
-	taken = acknowledge_signalled(vcpu, group, &c);
-	if (taken) {
-		const unsigned priority = c.level % NUM_PRIORITIES;
-
-		vcpu->cpuif.apr[group] |= 1u << (priority & ~vcpu->cpuif.below_point[group]);
-		publish_mask(vcpu);
-		store_relaxed(&vcpu->acknowledges, load_relaxed(&vcpu->acknowledges) + 1);
-	} else {
-		store_relaxed(&vcpu->spurious, load_relaxed(&vcpu->spurious) + 1);
-	}
+	intid = acknowledge_at_once(vcpu, group, &c) ? activate(vcpu, group, &c) : acknowledge_by_search(vcpu, group);
 	ack_end(vcpu);
-	return taken ? c.irq->intid : INTID_SPURIOUS;
+	return intid;
 }
 
 /* ---- Priority drop and deactivation ------------------------------------------------ */
@@ -236,22 +295,22 @@ static bool intid_is_special(uint32_t intid)
 	return intid >= FIRST_SPECIAL && intid < FIRST_LPI;
 }
 
-static void end_of_interrupt(struct vgic_vcpu *vcpu, unsigned group, uint32_t intid, const char *what)
+static inline __attribute__((always_inline)) void end_of_interrupt(struct vgic_vcpu *vcpu, unsigned group,
+								   uint32_t intid, const char *what)
 {
 	struct cpuif *c = &vcpu->cpuif;
-	const unsigned running = running_priority(c);
-	unsigned running_group;
+	const uint32_t active = c->apr[0] | c->apr[1], running = active & -active;
 
 	if (intid_is_special(intid))
 		return;
-	running_group = running < NUM_PRIORITIES && !(c->apr[0] >> running & 1);
-	if (running == NUM_PRIORITIES || running_group != group) {
+	/* The highest active priority is dropped, if it is one of this group; in both it is Group 0's. */
+	if (!(c->apr[group] & running) || (group == 1 && (c->apr[0] & running))) {
 		guest_error(vcpu->vgic, VGIC_GUEST_EOI_UNEXPECTED, what, intid, 0);
 		return;
 	}
-	c->apr[group] &= ~(1u << running);
+	c->apr[group] &= ~running;
 	publish_mask(vcpu);
-	if (!(c->ctlr & ICC_CTLR_EOIMODE) && intid < FIRST_LPI)
+	if (intid < FIRST_LPI && !(c->ctlr & ICC_CTLR_EOIMODE))
 		deactivate(vcpu, intid, VGIC_GUEST_EOI_UNEXPECTED, what);
 }
 
@@ -260,11 +319,6 @@ static void end_of_interrupt(struct vgic_vcpu *vcpu, unsigned group, uint32_t in
 static uint64_t read_iar0(struct vgic_vcpu *vcpu)
 {
 	return acknowledge(vcpu, 0);
-}
-
-static uint64_t read_iar1(struct vgic_vcpu *vcpu)
-{
-	return acknowledge(vcpu, 1);
 }
 
 static uint64_t read_hppir0(struct vgic_vcpu *vcpu)
@@ -279,17 +333,12 @@ static uint64_t read_hppir1(struct vgic_vcpu *vcpu)
 
 static void write_eoir0(struct vgic_vcpu *vcpu, uint64_t value)
 {
-	end_of_interrupt(vcpu, 0, value & 0xffffff, "ICC_EOIR0_EL1");
-}
-
-static void write_eoir1(struct vgic_vcpu *vcpu, uint64_t value)
-{
-	end_of_interrupt(vcpu, 1, value & 0xffffff, "ICC_EOIR1_EL1");
+	end_of_interrupt(vcpu, 0, value & INTID_MASK, "ICC_EOIR0_EL1");
 }
 
 static void write_dir(struct vgic_vcpu *vcpu, uint64_t value)
 {
-	const uint32_t intid = value & 0xffffff;
+	const uint32_t intid = value & INTID_MASK;
 
 	if (!(vcpu->cpuif.ctlr & ICC_CTLR_EOIMODE))
 		guest_error(vcpu->vgic, VGIC_GUEST_DIR_UNEXPECTED, "ICC_DIR_EL1 with EOImode=0", intid, value);
@@ -337,7 +386,7 @@ static void write_bpr(struct vgic_vcpu *vcpu, unsigned group, uint64_t value, un
 	const unsigned bpr = value & BPR_MAX;
 
 	vcpu->cpuif.bpr[group] = (uint8_t)(bpr < min ? min : bpr);
-	update_masks(vcpu);
+	update_binary_points(vcpu);
 }
 
 static void write_bpr0(struct vgic_vcpu *vcpu, uint64_t value)
@@ -394,7 +443,7 @@ static uint64_t read_ctlr(struct vgic_vcpu *vcpu)
 static void write_ctlr(struct vgic_vcpu *vcpu, uint64_t value)
 {
 	vcpu->cpuif.ctlr = value & (ICC_CTLR_CBPR | ICC_CTLR_EOIMODE);
-	update_masks(vcpu);
+	update_binary_points(vcpu);
 }
 
 /* The system register interface is the only one, and it is never bypassed. */
@@ -484,8 +533,8 @@ static const struct icc_register icc_registers[ICC_NUM] = {
 	ICC(SGI1R)   = { "ICC_SGI1R_EL1",   NULL,         write_sgi1r },
 	ICC(ASGI1R)  = { "ICC_ASGI1R_EL1",  NULL,         write_sgi0r },
 	ICC(SGI0R)   = { "ICC_SGI0R_EL1",   NULL,         write_sgi0r },
-	ICC(IAR1)    = { "ICC_IAR1_EL1",    read_iar1,    NULL },
-	ICC(EOIR1)   = { "ICC_EOIR1_EL1",   NULL,         write_eoir1 },
+	ICC(IAR1)    = { "ICC_IAR1_EL1",    NULL,         NULL },
+	ICC(EOIR1)   = { "ICC_EOIR1_EL1",   NULL,         NULL },
 	ICC(HPPIR1)  = { "ICC_HPPIR1_EL1",  read_hppir1,  NULL },
 	ICC(BPR1)    = { "ICC_BPR1_EL1",    read_bpr1,    write_bpr1 },
 	ICC(CTLR)    = { "ICC_CTLR_EL1",    read_ctlr,    write_ctlr },
@@ -519,10 +568,18 @@ static int undefined(struct vgic_vcpu *vcpu, const struct icc_register *r, uint3
 	return -EACCES;
 }
 
+/* The two registers that every interrupt takes are not called through the table, but at once. */
+
 int vgic_icc_read(struct vgic_vcpu *vcpu, uint32_t reg, uint64_t *value)
 {
-	const struct icc_register *r = find_register(reg);
+	const struct icc_register *r;
 
+	if (__builtin_expect(reg == VGIC_ICC_IAR1_EL1, 1)) {
+		*value = acknowledge(vcpu, 1);
+		vcpu_report_lines(vcpu);
+		return 0;
+	}
+	r = find_register(reg);
 	if (!r || !r->read)
 		return undefined(vcpu, r, reg, 0);
 	*value = r->read(vcpu);
@@ -532,8 +589,14 @@ int vgic_icc_read(struct vgic_vcpu *vcpu, uint32_t reg, uint64_t *value)
 
 int vgic_icc_write(struct vgic_vcpu *vcpu, uint32_t reg, uint64_t value)
 {
-	const struct icc_register *r = find_register(reg);
+	const struct icc_register *r;
 
+	if (__builtin_expect(reg == VGIC_ICC_EOIR1_EL1, 1)) {
+		end_of_interrupt(vcpu, 1, value & INTID_MASK, "ICC_EOIR1_EL1");
+		vcpu_report_lines(vcpu);
+		return 0;
+	}
+	r = find_register(reg);
 	if (!r || !r->write)
 		return undefined(vcpu, r, reg, value);
 	r->write(vcpu, value);

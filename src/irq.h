@@ -66,6 +66,12 @@ typedef uint64_t irq_word;
 /* Where the interrupt waits: it has to be found anew when one of these changes. */
 #define IRQ_PLACE_MASK (IRQ_TARGET_MASK | IRQ_PRIORITY_MASK | IRQ_GROUP1)
 
+/* Bits of which only ENABLED may be set in the word of a deliverable interrupt. */
+#define IRQ_READY_MASK (IRQ_ENABLED | IRQ_ACTIVE | IRQ_HELD)
+
+/* All that decides whether an interrupt whose latch is set is deliverable at one place. */
+#define IRQ_CANDIDATE_MASK (IRQ_READY_MASK | IRQ_PENDING | IRQ_PLACE_MASK)
+
 #define IRQ_NO_TARGET 0xffffu
 
 /*
@@ -116,13 +122,30 @@ static inline bool irq_is_pending(irq_word w)
  */
 static inline bool irq_is_deliverable(irq_word w)
 {
-	return (w & (IRQ_ENABLED | IRQ_ACTIVE | IRQ_HELD)) == IRQ_ENABLED && irq_is_pending(w);
+	return (w & IRQ_READY_MASK) == IRQ_ENABLED && irq_is_pending(w);
 }
 
 /* Is it deliverable to this vCPU? */
 static inline bool irq_is_deliverable_at(irq_word w, uint32_t vcpu_index)
 {
 	return irq_is_deliverable(w) && irq_target(w) == vcpu_index;
+}
+
+/* What the word of an interrupt that is latched and deliverable at a level of a vCPU has in IRQ_CANDIDATE_MASK. */
+static inline irq_word irq_candidate(uint32_t vcpu_index, unsigned level)
+{
+	return IRQ_ENABLED | IRQ_PENDING | (irq_word)vcpu_index << IRQ_TARGET_SHIFT |
+	       (irq_word)(level & (NUM_PRIORITIES - 1)) << (IRQ_PRIORITY_SHIFT + PRIORITY_SHIFT) |
+	       (level & NUM_PRIORITIES) >> 1;
+}
+
+/* Is it deliverable at the vCPU and the level that irq_candidate() was given? One comparison, of all at once. */
+static inline bool irq_is_candidate(irq_word w, irq_word candidate)
+{
+	const irq_word difference = (w ^ candidate) & IRQ_CANDIDATE_MASK;
+
+	/* Where nothing but the latch is missing, the line may do. */
+	return difference == 0 || (difference == IRQ_PENDING && irq_is_pending(w));
 }
 
 /* ---- Transitions: the new word for an old one. @arg is what each says. ---- */

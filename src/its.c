@@ -78,8 +78,8 @@ int vgic_its_signal(struct vgic_its *its, uint32_t devid, uint32_t eventid)
 	uint64_t value;
 
 	/* In this order: a translation that was renewed behind Enabled=0 must not be taken for one of before. */
-	if (its_map_find(&its->map, key, &value) && load_acquire(&its->enabled) &&
-	    lpi_signal(its->vgic, value) == LPI_PENDING)
+	if (its_map_find_first(&its->map, key, &value) && load_acquire(&its->enabled) &&
+	    lpi_signal_at_once(its->vgic, value))
 		return 1;
 	return signal_again(its, key);
 }

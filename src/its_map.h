@@ -83,17 +83,25 @@ static inline bool translation_matches(const struct translation *node, uint64_t 
 /* The rest of its_map_find(), when the first node of the chain is not the one. */
 const struct translation *its_map_search(const struct its_map *map, uint64_t key, uint64_t *value);
 
+/* The first node of its chain, as which most are found; NULL if it is another. */
+static inline const struct translation *its_map_find_first(const struct its_map *map, uint64_t key, uint64_t *value)
+{
+	const uint32_t first = load_acquire(&map->buckets[its_map_bucket(map, key)]);
+	const bool matches = __builtin_expect(!(first & TRANSLATION_END), 1) &&
+			     translation_matches(&map->nodes[first], key, value);
+
+	return matches ? &map->nodes[first] : NULL;
+}
+
 /*
  * The node of (DeviceID, EventID) and its value. Any thread, no lock. Returns NULL
  * if there is none.
  */
 static inline const struct translation *its_map_find(const struct its_map *map, uint64_t key, uint64_t *value)
 {
-	const uint32_t first = load_acquire(&map->buckets[its_map_bucket(map, key)]);
+	const struct translation *first = its_map_find_first(map, key, value);
 
-	if (__builtin_expect(!(first & TRANSLATION_END), 1) && translation_matches(&map->nodes[first], key, value))
-		return &map->nodes[first];
-	return its_map_search(map, key, value);
+	return first ? first : its_map_search(map, key, value);
 }
 
 /* ---- Under config_lock ---- */

@@ -24,11 +24,23 @@ enum lpi_result {
  */
 enum lpi_result lpi_signal_held(struct vgic *vgic, struct irq *irq, irq_word word);
 
+/* An LPI became pending. */
+static inline void lpi_settle_signal(struct vgic *vgic, const struct irq *irq, irq_word new)
+{
+	struct vgic_vcpu *vcpu;
+
+	if (!irq_is_deliverable(new))
+		return;
+	vcpu = vgic->vcpus[irq_target(new)];
+	if (pending_file(vcpu, irq->number, irq_level(new)))
+		vcpu_kick(vcpu);
+}
+
 static inline enum lpi_result lpi_signal(struct vgic *vgic, uint64_t value)
 {
 	struct irq *irq = &vgic->lpis[value & TRANSLATION_LPI_MASK];
 	const irq_word mapped = IRQ_MAPPED | (value & IRQ_GENERATION_MASK);
-	irq_word old = load_relaxed(&irq->word), new;
+	irq_word old = load_relaxed(&irq->word);
 
 	do {
 		if ((old & (IRQ_MAPPED | IRQ_GENERATION_MASK)) != mapped)
@@ -37,17 +49,29 @@ static inline enum lpi_result lpi_signal(struct vgic *vgic, uint64_t value)
 			return LPI_NOWHERE;
 		if (__builtin_expect((old & IRQ_HELD) != 0, 0))
 			return lpi_signal_held(vgic, irq, old);
-		new = old | IRQ_PENDING;
 		/* R1: also if it is pending already. */
-	} while (!atomic_compare_exchange_weak_explicit(&irq->word, &old, new, memory_order_acq_rel,
+	} while (!atomic_compare_exchange_weak_explicit(&irq->word, &old, old | IRQ_PENDING, memory_order_acq_rel,
 							memory_order_relaxed));
-	if (!(old & IRQ_PENDING) && irq_is_deliverable(new)) {
-		struct vgic_vcpu *vcpu = vgic->vcpus[irq_target(new)];
-
-		if (pending_file(vcpu, irq->number, irq_level(new)))
-			vcpu_kick(vcpu);
-	}
+	if (!(old & IRQ_PENDING))
+		lpi_settle_signal(vgic, irq, old | IRQ_PENDING);
 	return LPI_PENDING;
+}
+
+/* The same, once, for an LPI that can be delivered. False if nothing was done: ask lpi_signal() why. */
+static inline bool lpi_signal_at_once(struct vgic *vgic, uint64_t value)
+{
+	struct irq *irq = &vgic->lpis[value & TRANSLATION_LPI_MASK];
+	const irq_word mapped = IRQ_MAPPED | (value & IRQ_GENERATION_MASK);
+	irq_word old = load_relaxed(&irq->word);
+
+	do {
+		if ((old & (IRQ_MAPPED | IRQ_HELD | IRQ_GENERATION_MASK)) != mapped || irq_target(old) == IRQ_NO_TARGET)
+			return false;
+	} while (!atomic_compare_exchange_weak_explicit(&irq->word, &old, old | IRQ_PENDING, memory_order_acq_rel,
+							memory_order_relaxed));
+	if (!(old & IRQ_PENDING))
+		lpi_settle_signal(vgic, irq, old | IRQ_PENDING);
+	return true;
 }
 
 #endif /* VGIC_LPI_SIGNAL_H */

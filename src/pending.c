@@ -46,24 +46,6 @@
  */
 #define EMPTY_WORDS_TOLERATED 6
 
-#define SLOT_FULL        (UINT64_C(1) << 63)
-#define SLOT_LEVEL_SHIFT 32
-
-static inline unsigned slot_level(uint64_t slot)
-{
-	return (unsigned)(slot >> SLOT_LEVEL_SHIFT) & (NUM_LEVELS - 1);
-}
-
-static inline uint32_t slot_number(uint64_t slot)
-{
-	return (uint32_t)slot;
-}
-
-static inline uint64_t level_bit(unsigned level)
-{
-	return UINT64_C(1) << level;
-}
-
 static inline uint64_t bit_in_word(uint32_t number)
 {
 	return UINT64_C(1) << (number % 64);
@@ -102,8 +84,7 @@ static inline void set_bit_tested(_Atomic uint64_t *word, uint64_t bit)
 		atomic_fetch_or_explicit(word, bit, memory_order_seq_cst);
 }
 
-/* File in the maps. Not inlined: it is the rarer way, and would make the common one larger. */
-static __attribute__((noinline)) void file_in_maps(struct pending *p, uint32_t number, unsigned level)
+static inline void file_in_maps(struct pending *p, uint32_t number, unsigned level)
 {
 	const uint32_t word = number / 64;
 
@@ -116,22 +97,30 @@ bool pending_file(struct vgic_vcpu *vcpu, uint32_t number, unsigned level)
 {
 	struct pending *p = &vcpu->pending;
 	uint64_t empty = 0;
-	const uint64_t hint = SLOT_FULL | (uint64_t)level << SLOT_LEVEL_SHIFT | number;
 
 	/*
+	 * The slot is for interrupts that come one by one. While the maps have hints of this level, so that the vCPU has to
+	 * search them anyway, signallers share nothing there that changes but the leaf.
+	 *
 	 * "The slot holds this very hint already" must not be taken for filed: the owner may have emptied it in its mind,
 	 * between reading it and storing zero.
 	 */
-	if (load_relaxed(&p->slot) || !atomic_compare_exchange_strong_explicit(
-					      &p->slot, &empty, hint, memory_order_seq_cst, memory_order_relaxed))
+	if ((load_relaxed(&p->summary) >> level & 1) || load_relaxed(&p->slot) ||
+	    !atomic_compare_exchange_strong_explicit(&p->slot, &empty, slot_hint(number, level), memory_order_seq_cst,
+						     memory_order_relaxed))
 		file_in_maps(p, number, level);
 
-	/* R2: the hint first, then the masks. Two words, because each has one writer: the vCPU, and the distributor. */
+	/*
+	 * R2: the hint first, then the rest. If the vCPU has been kicked already and not looked since, it will find the hint
+	 * when it does, and what it masks then is its own affair: its masks, which it writes for every interrupt, need not
+	 * be fetched. Two words of masks, because each has one writer: the vCPU, and the distributor.
+	 */
+	if (load_seq_cst(&p->kicked))
+		return false;
 	return (load_seq_cst(&p->mask) & load_seq_cst(&vcpu->vgic->group_mask)) >> level & 1;
 }
 
-/* A hint was cleared and the interrupt not taken. R4: file it again if it is still wanted here. Returns whether it was. */
-static bool refile_if_wanted(struct vgic_vcpu *vcpu, uint32_t number)
+bool pending_refile(struct vgic_vcpu *vcpu, uint32_t number)
 {
 	const irq_word w = load_acquire(&irq_by_number(vcpu, number)->word);
 
@@ -162,16 +151,16 @@ struct search {
 /* The first leaf word at or after @word and below @end under which the level may have a hint; @end if none. */
 static uint32_t next_leaf_word(struct search *s, uint32_t word, uint32_t end)
 {
-	const struct pending *p = &s->vcpu->pending;
+	const _Atomic uint64_t *l1 = l1_word(&s->vcpu->pending, s->level, 0);
+	uint64_t above = ~UINT64_C(0) << word % 64;
 
-	while (word < end) {
-		const uint64_t bits = load_seq_cst(l1_word(p, s->level, word)) & (~UINT64_C(0) << (word % 64));
+	for (; word < end; word = (word | 63) + 1, above = ~UINT64_C(0)) {
+		const uint64_t bits = load_seq_cst(&l1[word / 64]) & above;
 
 		if (bits) {
 			word = word - word % 64 + (uint32_t)__builtin_ctzll(bits);
 			return word < end ? word : end;
 		}
-		word = word - word % 64 + 64;
 		s->budget--;
 	}
 	return end;
@@ -224,7 +213,7 @@ static bool search_leaf_word(struct search *s, uint32_t word, uint64_t wanted)
 			return true;
 		}
 		clear_leaf_bit(p, number);
-		refiled |= refile_if_wanted(s->vcpu, number);
+		refiled |= pending_refile(s->vcpu, number);
 	}
 	s->refiled |= refiled;
 	if (!refiled && wanted == ~UINT64_C(0) && ++s->empty_words > EMPTY_WORDS_TOLERATED)
@@ -252,8 +241,8 @@ static enum find_result search_range(struct search *s, uint32_t from, uint32_t e
 static enum find_result search_around(struct search *s)
 {
 	const struct pending *p = &s->vcpu->pending;
-	const uint32_t first = p->cursor / 64;
-	enum find_result r = search_range(s, first, p->num_leaves, ~UINT64_C(0) << (p->cursor % 64));
+	const uint32_t first = p->last_taken / 64;
+	enum find_result r = search_range(s, first, p->num_leaves, ~UINT64_C(1) << (p->last_taken % 64));
 
 	if (r == FIND_NONE)
 		r = search_range(s, 0, first + 1, ~UINT64_C(0));
@@ -295,40 +284,55 @@ static enum find_result search_level(struct vgic_vcpu *vcpu, unsigned level, int
 	return r;
 }
 
-/*
- * The next bit of the leaf word at the cursor, if it is of this level: where a batch
- * of interrupts goes on. Finds what search_level() would find first, and clears
- * nothing.
- */
-static bool probe_at_cursor(struct vgic_vcpu *vcpu, unsigned level, struct candidate *out)
-{
-	const struct pending *p = &vcpu->pending;
-	const uint64_t bits = load_seq_cst(&p->leaf[p->cursor / 64]) & (~UINT64_C(0) << (p->cursor % 64));
-	struct irq *irq;
-	irq_word w;
+/* ---- Find ---------------------------------------------------------------------- */
 
-	if (!bits)
-		return false;
-	irq = irq_by_number(vcpu, p->cursor - p->cursor % 64 + (uint32_t)__builtin_ctzll(bits));
-	w = load_acquire(&irq->word);
-	if (!irq_is_deliverable_at(w, p->index) || irq_level(w) != level)
-		return false;
-	*out = (struct candidate){ .irq = irq, .word = w, .level = level, .in_slot = false };
-	return true;
+/* The next leaf word of a level at or after @word, around; the leaf's size if there is none. */
+static uint32_t next_leaf_word_around(const struct pending *p, unsigned level, uint32_t word)
+{
+	const _Atomic uint64_t *l1 = l1_word(p, level, 0);
+	const uint32_t first = word < p->num_leaves ? word : 0;
+	uint32_t i = first / 64;
+	uint64_t bits = load_seq_cst(&l1[i]) & ~UINT64_C(0) << first % 64;
+
+	for (uint32_t n = p->num_l1; !bits && n > 0; n--) {
+		i = i + 1 < p->num_l1 ? i + 1 : 0;
+		bits = load_seq_cst(&l1[i]);
+	}
+	return bits ? i * 64 + (uint32_t)__builtin_ctzll(bits) : p->num_leaves;
 }
 
-/* ---- Find and claim ---------------------------------------------------------- */
-
-/* Is the hint in the slot to be looked at before the maps, whose levels are @levels? */
-static bool slot_goes_first(const struct pending *p, uint64_t slot, uint64_t levels)
+/* The first hint of the next leaf word. As long as there is one within a few words, nobody has to search. */
+uint32_t pending_peek_further(const struct pending *p, unsigned level)
 {
-	unsigned slot_rank, map_rank;
+	uint32_t word = p->last_taken / 64;
 
-	if (!levels)
+	for (int empty_words = 0; empty_words <= EMPTY_WORDS_TOLERATED; empty_words++) {
+		uint64_t bits;
+
+		word = next_leaf_word_around(p, level, word + 1);
+		if (word == p->num_leaves)
+			break;
+		bits = load_seq_cst(&p->leaf[word]);
+		if (bits)
+			return word * 64 + (uint32_t)__builtin_ctzll(bits);
+	}
+	return NO_NUMBER;
+}
+
+/* The hint in the slot. Returns false if it was stale, and has been dropped. */
+static bool look_at_slot(struct vgic_vcpu *vcpu, uint64_t slot, struct candidate *out)
+{
+	struct pending *p = &vcpu->pending;
+	struct irq *irq = irq_by_number(vcpu, slot_number(slot));
+
+	*out = (struct candidate){
+		.irq = irq, .word = load_acquire(&irq->word), .level = slot_level(slot), .in_slot = true
+	};
+	if (irq_is_candidate(out->word, irq_candidate(p->index, out->level)))
 		return true;
-	slot_rank = level_rank(slot_level(slot));
-	map_rank = level_rank(best_level(levels));
-	return slot_rank < map_rank || (slot_rank == map_rank && !p->map_first);
+	store_release(&p->slot, 0);
+	pending_refile(vcpu, slot_number(slot));
+	return false;
 }
 
 enum find_result pending_find(struct vgic_vcpu *vcpu, uint64_t levels, struct candidate *out)
@@ -337,65 +341,27 @@ enum find_result pending_find(struct vgic_vcpu *vcpu, uint64_t levels, struct ca
 	int budget = SEARCH_BUDGET;
 
 	for (;;) {
-		const uint64_t in_maps = load_seq_cst(&p->summary) & levels;
-		const uint64_t slot = load_seq_cst(&p->slot);
+		uint64_t in_maps, slot;
 		enum find_result r;
 
-		if (slot && (levels & level_bit(slot_level(slot))) && slot_goes_first(p, slot, in_maps)) {
-			struct irq *irq = irq_by_number(vcpu, slot_number(slot));
-			const irq_word w = load_acquire(&irq->word);
-
-			if (irq_is_deliverable_at(w, p->index) && irq_level(w) == slot_level(slot)) {
-				*out = (struct candidate){
-					.irq = irq, .word = w, .level = slot_level(slot), .in_slot = true
-				};
+		if (pending_find_at_once(vcpu, levels, out))
+			return FIND_FOUND;
+		in_maps = load_seq_cst(&p->summary) & levels;
+		slot = load_seq_cst(&p->slot);
+		if (slot_is_next(slot, levels, in_maps)) {
+			if (look_at_slot(vcpu, slot, out))
 				return FIND_FOUND;
-			}
-			store_release(&p->slot, 0);
-			refile_if_wanted(vcpu, slot_number(slot));
 			if (--budget < 0)
-				return out->level = slot_level(slot), FIND_TIRED;
+				return FIND_TIRED;
 			continue;
 		}
 		if (!in_maps)
 			return FIND_NONE;
 		out->level = best_level(in_maps);
-		if (probe_at_cursor(vcpu, out->level, out))
-			return FIND_FOUND;
 		r = search_level(vcpu, out->level, &budget, out);
 		if (r != FIND_NONE)
 			return r;
 	}
-}
-
-bool pending_claim(struct vgic_vcpu *vcpu, struct candidate *c)
-{
-	struct pending *p = &vcpu->pending;
-	irq_word w = c->word;
-
-	/* R4: the hint goes first. Only the owner empties the slot, so that a plain store does. */
-	if (c->in_slot)
-		store_release(&p->slot, 0);
-	else
-		clear_leaf_bit(p, c->irq->number);
-	p->map_first = c->in_slot;
-
-	/*
-	 * R3, R1: the CAS is the acknowledge. It acquires what the signaller wrote before its own. It is seq_cst for the
-	 * re-check of the distributor's group enables that follows it (see cpuif.c).
-	 */
-	while (irq_is_deliverable_at(w, p->index) && irq_level(w) == c->level) {
-		if (atomic_compare_exchange_weak_explicit(&c->irq->word, &w, irq_acknowledge(w), memory_order_seq_cst,
-							  memory_order_acquire)) {
-			c->word = w;
-			/* Not from the slot: two interrupts that storm, one through it, would starve those behind the second. */
-			if (!c->in_slot)
-				p->cursor = c->irq->number + 1 < p->num_leaves * 64 ? c->irq->number + 1 : 0;
-			return true;
-		}
-	}
-	refile_if_wanted(vcpu, c->irq->number);
-	return false;
 }
 
 bool pending_is_hinted(const struct pending *p, uint32_t number, unsigned level)

@@ -72,61 +72,63 @@ struct lpi_walk {
  * pending.c for what the parts mean and who writes them.
  */
 struct pending {
-	/* Written by signallers. */
+	/* Constant. */
+	_Alignas(CACHE_LINE) uint32_t index; /* of the vCPU */
+	uint32_t num_leaves;                 /* words of @leaf */
+	uint32_t num_l1;                     /* words of one level in @l1 */
+	_Atomic uint64_t *leaf;              /* one bit for each interrupt, shared by all levels */
+	_Atomic uint64_t *l1;                /* for each level, one bit for each word of @leaf */
+
+	/* Written by signallers. In a storm only read: all bits are set already, and the slot is passed by. */
 	_Alignas(CACHE_LINE) _Atomic uint64_t summary; /* levels in which a hint may be */
 	_Atomic uint64_t slot;                         /* one hint outside the maps, or 0 */
 	_Atomic uint32_t kicked;                       /* a kick was made that the vCPU has not yet answered */
 
-	/* Written by the owner, read by signallers. */
+	/* Written by the owner for every interrupt. Signallers read it unless the vCPU is kicked already. */
 	_Alignas(CACHE_LINE) _Atomic uint64_t mask; /* levels that are worth a kick now, by the CPU interface's state */
 	_Atomic uint32_t watch;                     /* kick also when an interrupt stops being deliverable here */
 
-	/* The owner's alone. */
-	_Alignas(CACHE_LINE) uint32_t cursor; /* number after the interrupt last taken from the maps */
-	uint32_t index;                       /* of the vCPU */
-	bool map_first;                       /* whose turn it is at equal rank: the maps', or the slot's */
-	uint32_t num_leaves;                  /* words of @leaf */
-	uint32_t num_l1;                      /* words of one level in @l1 */
-	_Atomic uint64_t *leaf;               /* one bit for each interrupt, shared by all levels */
-	_Atomic uint64_t *l1;                 /* for each level, one bit for each word of @leaf */
+	uint32_t last_taken; /* the owner's alone: number of the interrupt last taken from the maps */
 };
 
 /* The CPU interface's registers: read and written by the vCPU's own thread only. */
 struct cpuif {
-	uint32_t ctlr; /* CBPR and EOImode */
+	uint32_t apr[2]; /* active priorities: one bit for each of the 32 priorities of a group */
+	uint32_t ctlr;   /* CBPR and EOImode */
 	uint8_t pmr;
 	uint8_t bpr[2];
 	bool igrpen[2];
-	uint32_t apr[2];         /* active priorities: one bit for each of the 32 priorities of a group */
-	uint64_t eligible;       /* levels of enabled groups above PMR */
-	uint64_t signalled;      /* those of them that can preempt what is active */
-	unsigned below_point[2]; /* mask of a group's priority bits below its binary point */
-	bool both_groups_eligible;
-	bool groups_may_block; /* an interrupt that cannot preempt may hide one of the other group that could */
+	bool groups_differ;         /* both groups are eligible, and their binary points are not the same */
+	bool groups_may_block;      /* an interrupt that cannot preempt may hide one of the other group that could */
+	uint32_t group_priority[2]; /* mask of a group's priority bits above its binary point */
+	uint64_t eligible;          /* levels of enabled groups above PMR */
 	unsigned reported_lines;
+
+	/* Levels that preempt, by the running priority; all of them if nothing is active. */
+	uint64_t preempting[NUM_PRIORITIES + 1];
 };
 
 struct vgic_vcpu {
+	/* Constant, or rarely written: signallers read it. */
 	struct vgic *vgic;
 	uint32_t index;
 	uint32_t id;
 	uint64_t affinity;
 	void *user;
-	struct cpuif cpuif;
-	_Atomic uint32_t run; /* enum run_state */
 	_Atomic bool online;
-
-	/*
-	 * Odd while the owner is acknowledging. Whoever disables something waits, through RWP, until an acknowledge that
-	 * was under way has returned.
-	 */
-	_Atomic uint64_t ack_sequence;
-
 	_Atomic bool lpis_enabled;      /* GICR_CTLR.EnableLPIs; written under config_lock */
 	_Atomic uint32_t early_signals; /* signallers of LPIs that a set of EnableLPIs has not reached yet */
 
-	/* Statistics, written by the owner only. */
-	_Atomic uint64_t acknowledges, spurious, stale_hints;
+	/*
+	 * Written by the owner for every interrupt.
+	 *
+	 * ack_sequence is odd while the owner is acknowledging. Whoever disables something waits, through RWP, until an
+	 * acknowledge that was under way has returned.
+	 */
+	_Alignas(CACHE_LINE) _Atomic uint64_t ack_sequence;
+	_Atomic uint64_t acknowledges, spurious, stale_hints; /* statistics */
+	_Atomic uint32_t run;                                 /* enum run_state */
+	struct cpuif cpuif;
 
 	/* Guarded by config_lock. */
 	uint64_t dist_wait;   /* ack_sequence that GICD_CTLR.RWP waits for, or 0 */

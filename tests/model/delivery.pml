@@ -10,9 +10,9 @@
  *   file, file_in_maps         pending.c: pending_file(), file_in_maps()
  *   withdraw, kick             irq_change.h: irq_withdrawn(); vcpu.c: vcpu_kick()
  *   vcpu, from "evaluate"      vcpu.c: vcpu_evaluate_lines()
- *         from "find"          pending.c: pending_find(), probe_at_cursor(), search_level()
- *         from "candidate"     pending.c: pending_claim()
- *   look_once_more, refile...  pending.c: refile_if_wanted()
+ *         from "find"          pending.c: pending_find(), search_level(); pending.h: pending_find_at_once()
+ *         from "candidate"     pending.h: pending_claim()
+ *   look_once_more, refile...  pending.c: pending_refile()
  *   distributor                dist.c: set_enabled_levels()
  *
  * Two vCPUs, one or two interrupts, two levels: level 0 has the higher rank. Each
@@ -145,25 +145,41 @@ inline file(i, v, l) {
 	may = (mask[v] & BIT(l)) != 0;
 	may = may && (dist_mask & BIT(l));
 #endif
+#ifdef BUG_KICKED_BEFORE_HINT
+	seen = kicked[v];
+#endif
 	done = 0;
 	if
-	:: slot[v] == 0 ->
-		d_step { if :: slot[v] == 0 -> slot[v] = HINT(i, l); done = 1 :: else fi }
+	:: (summary[v] & BIT(l)) == 0 ->
+		if
+		:: slot[v] == 0 ->
+			d_step { if :: slot[v] == 0 -> slot[v] = HINT(i, l); done = 1 :: else fi }
 #ifdef BUG_SLOT_HOLDS_IT_ALREADY
-	:: slot[v] == HINT(i, l) -> done = 1
+		:: slot[v] == HINT(i, l) -> done = 1
 #endif
+		:: else
+		fi
 	:: else
 	fi;
 	if
 	:: !done -> file_in_maps(i, v, l)
 	:: else
 	fi;
-#if defined(BUG_ONE_MASK_WORD)
-	may = (both[v] & BIT(l)) != 0
-#elif !defined(BUG_MASKS_BEFORE_HINT)
-	may = (mask[v] & BIT(l)) != 0;
-	may = may && (dist_mask & BIT(l))
+#ifndef BUG_KICKED_BEFORE_HINT
+	seen = kicked[v];
 #endif
+	if
+	:: seen -> may = 0  /* it will look, and find the hint: what it masks is its own affair */
+	:: else ->
+#if defined(BUG_ONE_MASK_WORD)
+		may = (both[v] & BIT(l)) != 0
+#elif defined(BUG_MASKS_BEFORE_HINT)
+		skip
+#else
+		may = (mask[v] & BIT(l)) != 0;
+		may = may && (dist_mask & BIT(l))
+#endif
+	fi
 }
 
 inline kick(v) {
@@ -381,7 +397,7 @@ find:
 	in_maps = summary[me] & levels;
 	atomic {
 		hint = slot[me];
-		if  /* at equal rank they take turns: here, either */
+		if  /* at equal rank the slot goes first: here, either */
 		:: hint != 0 && (levels & BIT(HINT_LEVEL(hint))) && (in_maps == 0 || HINT_LEVEL(hint) <= BEST(in_maps)) ->
 			i = HINT_IRQ(hint);
 			l = HINT_LEVEL(hint);
@@ -414,10 +430,13 @@ look_at_slot:
 	refile_if_here(i);
 	goto find;
 
-probe:  /* the word behind the interrupt taken last, upper bits or not: word 0, or one where nothing is */
+probe:  /* the word behind the interrupt taken last, or the next, upper bits or not */
 	if
 	:: true -> goto search
 	:: LEAF(me, 0) -> atomic { i = ((LEAF(me, 0) & BIT(0)) -> 0 : 1) }
+#ifndef SAME_WORD
+	:: LEAF(me, 1) -> i = 1
+#endif
 	fi;
 	atomic {
 		if
