@@ -15,6 +15,7 @@
 
 #include <errno.h>
 
+#include "deactivate.h"
 #include "gic_regs.h"
 #include "irq_change.h"
 
@@ -278,15 +279,11 @@ static void deactivate(struct vgic_vcpu *vcpu, uint32_t intid, enum vgic_guest_e
 {
 	struct vgic *vgic = vcpu->vgic;
 	struct irq *irq = irq_by_intid(vcpu, intid);
-	irq_word old;
 
 	if (!irq)
 		return;
-	old = irq_change(vgic, irq, irq_clear_bits, IRQ_ACTIVE);
-	if (!(old & IRQ_ACTIVE))
+	if (!irq_deactivate_and_tell(vgic, intid < NUM_PRIVATE ? vcpu : NULL, irq))
 		guest_error(vgic, error, what, intid, 0);
-	else if (!(old & IRQ_EDGE) && vgic->ops.deactivated)
-		vgic->ops.deactivated(vgic->opaque, intid < NUM_PRIVATE ? vcpu : NULL, intid);
 }
 
 /* INTIDs that an EOI ignores: the special ones, and those that no interrupt can have. */

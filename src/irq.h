@@ -232,6 +232,18 @@ static inline irq_word irq_clear_bits(irq_word w, uint64_t bits)
 	return w & ~bits;
 }
 
+/*
+ * A deactivation. It lowers those sources of a level-sensitive interrupt that are resampled, in the same step: their
+ * devices are asked then whether they still need service, and the interrupt does not come once more before they answer.
+ */
+static inline irq_word irq_deactivate(irq_word w, uint64_t resampled)
+{
+	if ((w & (IRQ_ACTIVE | IRQ_EDGE)) != IRQ_ACTIVE)
+		return w & ~IRQ_ACTIVE;
+	w &= ~IRQ_ACTIVE & ~(resampled << IRQ_SOURCES_SHIFT);
+	return (w & IRQ_SOURCES_MASK) ? w : w & ~IRQ_LINE;
+}
+
 static inline irq_word irq_set_priority(irq_word w, uint64_t priority)
 {
 	return (w & ~IRQ_PRIORITY_MASK) | (priority & PRIORITY_MASK) << IRQ_PRIORITY_SHIFT;
@@ -334,9 +346,10 @@ static inline irq_word irq_lpi_hold(irq_word w, uint64_t unused)
 struct irq {
 	_Alignas(CACHE_LINE) _Atomic irq_word word;
 	uint32_t intid;
-	uint32_t number;          /* its bit in the candidate maps: 0-1023 as the INTID, then the LPIs */
-	_Atomic uint64_t irouter; /* SPIs: GICD_IROUTER as the guest wrote it; written under the configuration lock */
-	uint32_t mappings;        /* LPIs: translations that lead here, under the configuration lock */
+	uint32_t number;            /* its bit in the candidate maps: 0-1023 as the INTID, then the LPIs */
+	_Atomic uint64_t irouter;   /* SPIs: GICD_IROUTER as the guest wrote it; written under the configuration lock */
+	_Atomic uint32_t resampled; /* SPIs: sources that a deactivation lowers; see deactivate.h */
+	uint32_t mappings;          /* LPIs: translations that lead here, under the configuration lock */
 };
 
 _Static_assert(sizeof(struct irq) == CACHE_LINE, "one interrupt, one cache line");

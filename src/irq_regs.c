@@ -8,8 +8,8 @@
  */
 #include "irq_regs.h"
 
+#include "deactivate.h"
 #include "dist.h"
-#include "irq_change.h"
 #include "redist.h"
 
 #define BITS_PER_REGISTER   32u
@@ -134,17 +134,11 @@ void isactiver_write(const struct frame_access *a, uint64_t value, uint64_t mask
 
 void icactiver_write(const struct frame_access *a, uint64_t value, uint64_t mask)
 {
-	struct vgic *vgic = a->vgic;
-
 	for (uint64_t selected = value & mask; selected; selected &= selected - 1) {
 		struct irq *irq = accessed_irq(a, a->index * BITS_PER_REGISTER + (uint32_t)__builtin_ctzll(selected));
-		irq_word old;
 
-		if (!irq)
-			continue;
-		old = irq_change(vgic, irq, irq_clear_bits, IRQ_ACTIVE);
-		if ((old & (IRQ_ACTIVE | IRQ_EDGE)) == IRQ_ACTIVE && vgic->ops.deactivated)
-			vgic->ops.deactivated(vgic->opaque, a->vcpu, irq->intid);
+		if (irq)
+			irq_deactivate_and_tell(a->vgic, a->vcpu, irq);
 	}
 }
 

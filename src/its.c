@@ -84,22 +84,31 @@ int vgic_its_signal(struct vgic_its *its, uint32_t devid, uint32_t eventid)
 	return signal_again(its, key);
 }
 
+enum doorbell its_find_doorbell(struct vgic *vgic, uint64_t address, struct vgic_its **its)
+{
+	for (uint32_t i = 0; i < vgic->num_itses; i++) {
+		*its = vgic->itses[i];
+		if ((*its)->has_base && address == (*its)->base + VGIC_ITS_DOORBELL)
+			return DOORBELL_ITS;
+	}
+	if (vgic_has(vgic, VGIC_FEATURE_MBIS) && vgic->has_dist_base && address == vgic->dist_base + GICD_SETSPI_NSR)
+		return DOORBELL_SETSPI;
+	return DOORBELL_NONE;
+}
+
 int vgic_signal_msi(struct vgic *vgic, uint64_t address, uint32_t data, uint32_t devid, uint32_t flags)
 {
+	struct vgic_its *its;
+
 	if (flags & ~VGIC_MSI_VALID_DEVID)
 		return -EINVAL;
-	for (uint32_t i = 0; i < vgic->num_itses; i++) {
-		struct vgic_its *its = vgic->itses[i];
-
-		if (!its->has_base || address != its->base + VGIC_ITS_DOORBELL)
-			continue;
+	switch (its_find_doorbell(vgic, address, &its)) {
+	case DOORBELL_ITS:
 		return (flags & VGIC_MSI_VALID_DEVID) ? vgic_its_signal(its, devid, data) : -EINVAL;
-	}
-	if (vgic_has(vgic, VGIC_FEATURE_MBIS) && vgic->has_dist_base && address == vgic->dist_base + GICD_SETSPI_NSR) {
-		if (data - FIRST_SPI >= vgic->num_spis)
-			return 0;
-		irq_change(vgic, &vgic->spis[data - FIRST_SPI], irq_message_set, 0);
-		return 1;
+	case DOORBELL_SETSPI:
+		return line_signal_message(vgic, data);
+	case DOORBELL_NONE:
+		break;
 	}
 	return -ENODEV;
 }

@@ -72,6 +72,15 @@ struct vgic_its *its_new(struct vgic *vgic, uint32_t index, const struct vgic_it
 void its_free(struct vgic_its *its);
 bool its_config_is_sane(const struct vgic_its_config *config);
 
+/* What answers to a device's write at a guest-physical address. Any thread. */
+enum doorbell {
+	DOORBELL_NONE,
+	DOORBELL_ITS,    /* GITS_TRANSLATER of *its */
+	DOORBELL_SETSPI, /* GICD_SETSPI_NSR */
+};
+
+enum doorbell its_find_doorbell(struct vgic *vgic, uint64_t address, struct vgic_its **its);
+
 /* Under config_lock. */
 void its_reset(struct vgic_its *its);
 

@@ -29,6 +29,12 @@ void port_lock_free(struct port_lock *lock);
 void port_lock_acquire(struct port_lock *lock);
 void port_lock_release(struct port_lock *lock);
 
+/*
+ * Let other threads run, @turn times before already: for the configuration path, to wait for a thread that is in the
+ * middle of something short.
+ */
+void port_pause(unsigned turn);
+
 /* A number that a guest cannot guess: it keys hash tables. Falls back on the clock if the host has no randomness. */
 uint64_t port_random(void);
 

@@ -5,6 +5,7 @@
 #include "port.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -60,6 +61,20 @@ void port_lock_acquire(struct port_lock *lock)
 void port_lock_release(struct port_lock *lock)
 {
 	pthread_mutex_unlock(&lock->mutex);
+}
+
+/* A thread that does not get on for that long has been preempted: leave it the processor. */
+#define TURNS_BEFORE_SLEEP 100u
+#define SLEEP_NS           50000
+
+void port_pause(unsigned turn)
+{
+	const struct timespec moment = { .tv_nsec = SLEEP_NS };
+
+	if (turn < TURNS_BEFORE_SLEEP)
+		sched_yield();
+	else
+		nanosleep(&moment, NULL);
 }
 
 uint64_t port_random(void)

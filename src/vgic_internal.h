@@ -16,6 +16,8 @@
  *   vcpu.c       vCPU life, lines       stats.c              counters, reports
  *   check.c      the invariant at rest  irq_regs.[ch]        register banks over INTIDs
  *   state.h      save and restore: see there
+ *   route.[ch]   GSIs to interrupts     deactivate.h         deactivation, resampling
+ *   irqfd.c      eventfds to GSIs       msix.c               MSI-X and MSI of a device
  *
  * There is one lock, config_lock. It guards what the configuration path changes
  * beside state words: see each field below. No delivery takes it, and no lock is
@@ -201,6 +203,10 @@ struct vgic {
 	bool dist_waiting;     /* guarded by config_lock: some vCPU's dist_wait may not be 0 */
 	struct participants participants[2];
 
+	/* Who resamples lines that a deactivation has lowered, or NULL; and calls of it that are under way. See route.c. */
+	_Atomic(struct vgic_routes *) resampler;
+	_Atomic uint32_t resampling;
+
 	/* Statistics. */
 	_Atomic uint64_t guest_errors[VGIC_NUM_GUEST_ERRORS];
 	_Atomic uint64_t kicks;
@@ -279,6 +285,11 @@ static inline void ack_end(struct vgic_vcpu *vcpu)
 /* Note what RWP has to wait for; is it over? Both under config_lock. */
 void ack_note(const struct vgic_vcpu *vcpu, uint64_t *wait);
 bool ack_is_over(const struct vgic_vcpu *vcpu, uint64_t *wait);
+
+/* ---- line.c ---- */
+
+/* A write of an INTID to GICD_SETSPI_NSR by a device. Any thread. Returns 1, or 0 if it is no SPI. */
+int line_signal_message(struct vgic *vgic, uint32_t intid);
 
 /* ---- sgi.c ---- */
 

@@ -94,7 +94,7 @@ struct vgic_route {
  * @num_gsis:  GSIs 0 to @num_gsis-1; 1 to VGIC_MAX_GSIS
  * @routes:    where the new table is stored; untouched on error
  *
- * All memory is allocated here: 112 bytes for each GSI, and 192 for each SPI. A controller may have several tables; a
+ * All memory is allocated here: 120 bytes for each GSI, and 192 for each SPI. A controller may have several tables; a
  * source of a line must then be used by one of them.
  *
  * Returns 0, or
@@ -150,7 +150,9 @@ int vgic_route_get(struct vgic_routes *routes, uint32_t gsi, struct vgic_route *
  */
 struct vgic_route_txn {
 	struct vgic_routes *routes; /* NULL: closed */
-	uint32_t first, num;        /* the library's */
+	uint64_t id;                /* this and the others are the library's */
+	uint32_t first;
+	uint32_t num; /* entries in it */
 };
 
 /*
