@@ -87,6 +87,9 @@ struct policy_ops {
 	/* A device's MSI. Returns 1, 0 if the guest does not get it, -EBUSY if the ITS is off. */
 	int (*inject)(struct policy *policy, uint32_t devid, uint32_t eventid);
 
+	/* The same where nobody may sleep: -EWOULDBLOCK, and nothing done, if it takes the ITS's mutex. */
+	int (*try_inject)(struct policy *policy, uint32_t devid, uint32_t eventid);
+
 	/* ICC_IAR1_EL1 and ICC_EOIR1_EL1. */
 	uint32_t (*acknowledge)(struct policy *policy, uint32_t vcpu);
 	void (*end)(struct policy *policy, uint32_t vcpu, uint32_t intid);

@@ -256,6 +256,7 @@ const struct policy_ops policy_direct = {
 	.destroy = direct_destroy,
 	.command = direct_command,
 	.inject = direct_inject,
+	.try_inject = direct_inject,
 	.acknowledge = direct_acknowledge,
 	.end = direct_end,
 	.is_up = direct_is_up,

@@ -383,6 +383,33 @@ static void warm_caches_hit(void **state)
 	}
 }
 
+/* Only what has a cache has hits; what has none of its own to wait for never blocks. */
+static void who_may_not_sleep_gets_hits_only(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < POLICY_COUNT; i++) {
+		const struct policy_ops *ops = policy_list[i];
+		struct policy *policy = with_events(ops, 1, 2);
+		const bool is_direct = ops == &policy_direct;
+		const int hit = is_direct || ops->warm ? 1 : -EWOULDBLOCK;
+
+		assert_int_equal(ops->try_inject(policy, 0, 0), is_direct ? 1 : -EWOULDBLOCK);
+		assert_int_equal(stats_of(policy).misses, 0);
+		assert_int_equal(ops->is_up(policy, 0), is_direct);
+		/* One that may sleep fills the cache, but for this event only. */
+		assert_int_equal(ops->inject(policy, 0, 0), 1);
+		assert_int_equal(ops->acknowledge(policy, 0), POLICY_FIRST_LPI);
+		ops->end(policy, 0, POLICY_FIRST_LPI);
+		assert_int_equal(ops->try_inject(policy, 0, 0), hit);
+		assert_int_equal(ops->is_up(policy, 0), hit == 1);
+		assert_int_equal(ops->try_inject(policy, 0, 1), is_direct ? 1 : -EWOULDBLOCK);
+		/* A command empties it. */
+		assert_int_equal(ops->command(policy, &(struct policy_command){ .opcode = POLICY_UNMAPD }), 0);
+		assert_int_equal(ops->try_inject(policy, 0, 0), is_direct ? 0 : -EWOULDBLOCK);
+		ops->destroy(policy);
+	}
+}
+
 /* ---- Waiting ---- */
 
 static unsigned kicks[2];
@@ -486,6 +513,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(direct_never_misses),
 		cmocka_unit_test(commands_empty_the_caches),
 		cmocka_unit_test(warm_caches_hit),
+		cmocka_unit_test(who_may_not_sleep_gets_hits_only),
 		cmocka_unit_test(a_signal_kicks_who_waits),
 		cmocka_unit_test(unmapped_events_are_dropped),
 		cmocka_unit_test(lpis_come_by_priority),

@@ -6,6 +6,7 @@
  * device's list of events. That is Linux's KVM for arm64 before 5.3, and what its
  * caches fall back to since. LPIs are found as in Linux 6.12, in a tree.
  */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "its_model.h"
@@ -41,12 +42,21 @@ static int locked_inject(struct policy *policy, uint32_t devid, uint32_t eventid
 	return base_its_inject(its, &msi);
 }
 
+static int locked_try_inject(struct policy *policy, uint32_t devid, uint32_t eventid)
+{
+	(void)policy;
+	(void)devid;
+	(void)eventid;
+	return -EWOULDBLOCK;
+}
+
 const struct policy_ops policy_locked = {
 	.name = "locked",
 	.what = "a mutex and walks over lists",
 	.create = locked_create,
 	.destroy = locked_destroy,
 	.inject = locked_inject,
+	.try_inject = locked_try_inject,
 	.get_stats = base_policy_get_stats,
 	BASE_POLICY_OPS,
 };

@@ -18,6 +18,7 @@
  * LPIs' list.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 
@@ -215,16 +216,22 @@ static struct policy *lru8_create(const struct policy_config *config)
 
 /* ---- Signals ---- */
 
-static int inject(struct lru *lru, struct cache *cache, uint32_t devid, uint32_t eventid)
+static int try_inject(struct lru *lru, struct cache *cache, const struct base_msi *msi)
 {
-	struct base_its *its = &lru->its;
-	const struct base_msi msi = base_its_message(its, devid, eventid);
-	struct base_irq *irq = look_up(cache, &msi);
+	struct base_irq *irq = look_up(cache, msi);
 
 	if (!irq)
-		return base_its_inject(its, &msi);
-	base_signal(&its->gic, irq);
+		return -EWOULDBLOCK;
+	base_signal(&lru->its.gic, irq);
 	return 1;
+}
+
+static int inject(struct lru *lru, struct cache *cache, uint32_t devid, uint32_t eventid)
+{
+	const struct base_msi msi = base_its_message(&lru->its, devid, eventid);
+	const int result = try_inject(lru, cache, &msi);
+
+	return result == -EWOULDBLOCK ? base_its_inject(&lru->its, &msi) : result;
 }
 
 static int lru_inject(struct policy *policy, uint32_t devid, uint32_t eventid)
@@ -239,6 +246,22 @@ static int lru8_inject(struct policy *policy, uint32_t devid, uint32_t eventid)
 	struct lru *lru = (struct lru *)policy;
 
 	return inject(lru, cache_of_cpu(lru), devid, eventid);
+}
+
+static int lru_try_inject(struct policy *policy, uint32_t devid, uint32_t eventid)
+{
+	struct lru *lru = (struct lru *)policy;
+	const struct base_msi msi = base_its_message(&lru->its, devid, eventid);
+
+	return try_inject(lru, &lru->caches[0], &msi);
+}
+
+static int lru8_try_inject(struct policy *policy, uint32_t devid, uint32_t eventid)
+{
+	struct lru *lru = (struct lru *)policy;
+	const struct base_msi msi = base_its_message(&lru->its, devid, eventid);
+
+	return try_inject(lru, cache_of_cpu(lru), &msi);
 }
 
 /* Without the search for an entry that is there already, which takes quadratic time. Caches are empty before. */
@@ -274,6 +297,7 @@ const struct policy_ops policy_lru = {
 	.destroy = lru_destroy,
 	.warm = lru_warm,
 	.inject = lru_inject,
+	.try_inject = lru_try_inject,
 	.get_stats = lru_get_stats,
 	BASE_POLICY_OPS,
 };
@@ -285,6 +309,7 @@ const struct policy_ops policy_lru8 = {
 	.destroy = lru_destroy,
 	.warm = lru_warm,
 	.inject = lru8_inject,
+	.try_inject = lru8_try_inject,
 	.get_stats = lru_get_stats,
 	BASE_POLICY_OPS,
 };

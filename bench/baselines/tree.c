@@ -8,6 +8,7 @@
  * up in the end. A miss is translated under the mutex, and stays in the tree until
  * a command empties it.
  */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "its_model.h"
@@ -86,7 +87,7 @@ static struct policy *tree_create(const struct policy_config *config)
 
 /* ---- Signals ---- */
 
-static struct base_irq *look_up(struct base_its *its, const struct base_msi *msi)
+static __attribute__((noinline)) struct base_irq *look_up(struct base_its *its, const struct base_msi *msi)
 {
 	struct base_irq *irq = NULL;
 	struct tree *addressed;
@@ -101,17 +102,32 @@ static struct base_irq *look_up(struct base_its *its, const struct base_msi *msi
 	return irq;
 }
 
+static int try_inject(struct base_its *its, const struct base_msi *msi)
+{
+	struct base_irq *irq = look_up(its, msi);
+
+	if (!irq)
+		return -EWOULDBLOCK;
+	base_signal(&its->gic, irq);
+	base_irq_release(&its->gic, irq);
+	return 1;
+}
+
 static int tree_inject(struct policy *policy, uint32_t devid, uint32_t eventid)
 {
 	struct base_its *its = (struct base_its *)policy;
 	const struct base_msi msi = base_its_message(its, devid, eventid);
-	struct base_irq *irq = look_up(its, &msi);
+	const int result = try_inject(its, &msi);
 
-	if (!irq)
-		return base_its_inject(its, &msi);
-	base_signal(&its->gic, irq);
-	base_irq_release(&its->gic, irq);
-	return 1;
+	return result == -EWOULDBLOCK ? base_its_inject(its, &msi) : result;
+}
+
+static int tree_try_inject(struct policy *policy, uint32_t devid, uint32_t eventid)
+{
+	struct base_its *its = (struct base_its *)policy;
+	const struct base_msi msi = base_its_message(its, devid, eventid);
+
+	return try_inject(its, &msi);
 }
 
 static void tree_warm(struct policy *policy)
@@ -126,6 +142,7 @@ const struct policy_ops policy_tree = {
 	.destroy = tree_destroy,
 	.warm = tree_warm,
 	.inject = tree_inject,
+	.try_inject = tree_try_inject,
 	.get_stats = base_policy_get_stats,
 	BASE_POLICY_OPS,
 };
