@@ -504,15 +504,22 @@ void its_free(struct vgic_its *its)
 	port_free(its);
 }
 
+void its_drop_all(struct vgic_its *its)
+{
+	int steps;
+
+	its->drop_at = 0;
+	do {
+		steps = WORK_STEPS;
+	} while (!run_drop_devices(its, &steps));
+}
+
 void its_reset(struct vgic_its *its)
 {
-	int steps = INT32_MAX;
-
 	store_release(&its->enabled, false);
 	its->enable_wanted = false;
 	its->command = (struct its_command){ .active = false };
-	its->drop_at = 0;
-	run_drop_devices(its, &steps);
+	its_drop_all(its);
 	its->displacing_lpis = false;
 	its->quiescing = false;
 	forget_collections(its);

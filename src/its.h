@@ -16,6 +16,7 @@
 #define ITS_MAX_COLLECTIONS 65536u
 #define ITS_ENTRY_SIZE      8u /* of the device, collection and interrupt translation tables */
 #define ITS_COMMAND_SIZE    32u
+#define ITS_TABLE_PAGE      UINT64_C(0x10000) /* of the guest's tables */
 
 /* GITS_BASER0 and 1; the others are not implemented. */
 enum its_table {
@@ -87,6 +88,9 @@ void its_reset(struct vgic_its *its);
 /* What registers have begun. Under config_lock; true if nothing is left. */
 bool its_run_work(struct vgic_its *its, int *steps);
 
+/* Remove every device and translation, at once. Under config_lock. */
+void its_drop_all(struct vgic_its *its);
+
 /* All of it at once, for the VMM; the queue goes on to the end of the command that is under way. Under config_lock. */
 void its_settle(struct vgic_its *its);
 
@@ -105,6 +109,13 @@ bool its_drop_device(struct vgic_its *its, struct its_device *device, int *steps
 
 uint64_t its_queue_size(const struct vgic_its *its); /* bytes; 0: there is none */
 bool its_table_is_valid(const struct vgic_its *its, enum its_table table);
+
+/* Where the guest's tables are, and how many entries they have; of an indirect table, level 1. */
+uint64_t its_table_address(const struct vgic_its *its, enum its_table table);
+uint64_t its_table_entries(const struct vgic_its *its, enum its_table table);
+
+/* Where the entry of a DeviceID is. False if there is none. */
+bool its_device_entry_address(struct vgic_its *its, uint32_t devid, uint64_t *address);
 
 /* Does the guest's device table have an entry for a DeviceID? */
 bool its_device_id_is_valid(struct vgic_its *its, uint32_t devid);

@@ -11,8 +11,6 @@
 #include "guestmem.h"
 #include "its.h"
 
-#define TABLE_PAGE UINT64_C(0x10000)
-
 uint64_t its_queue_size(const struct vgic_its *its)
 {
 	if (!(its->cbaser & GITS_CBASER_VALID))
@@ -33,7 +31,17 @@ static uint64_t table_address(uint64_t baser)
 
 static uint64_t table_entries(uint64_t baser)
 {
-	return ((baser & GITS_BASER_SIZE) + 1) * TABLE_PAGE / ITS_ENTRY_SIZE;
+	return ((baser & GITS_BASER_SIZE) + 1) * ITS_TABLE_PAGE / ITS_ENTRY_SIZE;
+}
+
+uint64_t its_table_address(const struct vgic_its *its, enum its_table table)
+{
+	return table_address(its->baser[table]);
+}
+
+uint64_t its_table_entries(const struct vgic_its *its, enum its_table table)
+{
+	return table_entries(its->baser[table]);
 }
 
 uint32_t its_num_collections(const struct vgic_its *its)
@@ -46,11 +54,11 @@ uint32_t its_num_collections(const struct vgic_its *its)
 	return num_entries < ITS_MAX_COLLECTIONS ? (uint32_t)num_entries : ITS_MAX_COLLECTIONS;
 }
 
-/* Where the entry of a DeviceID is. Level 1 of an indirect table is read from guest memory at each use. */
-static bool device_entry_address(struct vgic_its *its, uint32_t devid, uint64_t *address)
+/* Level 1 of an indirect table is read from guest memory at each use. */
+bool its_device_entry_address(struct vgic_its *its, uint32_t devid, uint64_t *address)
 {
 	const uint64_t baser = its->baser[ITS_TABLE_DEVICES];
-	const uint64_t num_per_page = TABLE_PAGE / ITS_ENTRY_SIZE;
+	const uint64_t num_per_page = ITS_TABLE_PAGE / ITS_ENTRY_SIZE;
 	uint64_t level1;
 
 	if (!(baser & GITS_BASER_INDIRECT)) {
@@ -75,5 +83,5 @@ bool its_device_id_is_valid(struct vgic_its *its, uint32_t devid)
 
 	if (devid >= UINT64_C(1) << its->device_id_bits || !its_table_is_valid(its, ITS_TABLE_DEVICES))
 		return false;
-	return device_entry_address(its, devid, &address) && guest_range_exists(its->vgic, address, ITS_ENTRY_SIZE);
+	return its_device_entry_address(its, devid, &address) && guest_range_exists(its->vgic, address, ITS_ENTRY_SIZE);
 }

@@ -92,8 +92,13 @@ void lpi_set_target(struct vgic *vgic, struct irq *irq, uint32_t target)
 
 uint64_t lpi_map(struct vgic *vgic, struct irq *irq, uint32_t target)
 {
-	irq->mappings++;
 	lpi_read_config(vgic, irq);
+	return lpi_map_as_is(vgic, irq, target);
+}
+
+uint64_t lpi_map_as_is(struct vgic *vgic, struct irq *irq, uint32_t target)
+{
+	irq->mappings++;
 	count_target(vgic, irq_change(vgic, irq, irq_lpi_map, place_at(vgic, target)), target);
 	return (load_relaxed(&irq->word) & IRQ_GENERATION_MASK) | (uint64_t)(irq - vgic->lpis);
 }
@@ -118,7 +123,7 @@ void lpi_clear_pending(struct vgic *vgic, struct irq *irq)
 
 /* ---- Configuration table ------------------------------------------------------------------ */
 
-static uint64_t property_address(const struct vgic *vgic, uint32_t lpi)
+uint64_t lpi_property_address(const struct vgic *vgic, uint32_t lpi)
 {
 	return (vgic->propbaser & GICR_PROPBASER_ADDRESS) + lpi;
 }
@@ -130,7 +135,7 @@ void lpi_read_config(struct vgic *vgic, struct irq *irq)
 
 	if (irq->intid >= lpi_intid_end(vgic))
 		return;
-	guest_read(vgic, property_address(vgic, lpi), &property, 1);
+	guest_read(vgic, lpi_property_address(vgic, lpi), &property, 1);
 	irq_change(vgic, irq, irq_lpi_configure, property);
 }
 
@@ -148,7 +153,7 @@ static uint64_t group_members(struct vgic *vgic, const struct lpi_walk *walk, ui
 	return members;
 }
 
-static uint64_t pending_address(const struct vgic_vcpu *vcpu, uint32_t lpi)
+uint64_t lpi_pending_address(const struct vgic_vcpu *vcpu, uint32_t lpi)
 {
 	return (vcpu->pendbaser & GICR_PENDBASER_ADDRESS) + (FIRST_LPI + lpi) / 8;
 }
@@ -159,7 +164,7 @@ static void configure_group(struct vgic *vgic, uint32_t first, uint32_t n, uint6
 
 	if (!members)
 		return;
-	guest_read(vgic, property_address(vgic, first), properties, n);
+	guest_read(vgic, lpi_property_address(vgic, first), properties, n);
 	for (; members; members &= members - 1) {
 		const uint32_t i = (uint32_t)__builtin_ctzll(members);
 
@@ -203,7 +208,7 @@ static void enable_group(struct vgic *vgic, const struct lpi_walk *walk, uint32_
 	uint64_t members = group_members(vgic, walk, n), pending = 0, strays = 0;
 
 	if (in_tables && !vcpu->pending_table_is_zero)
-		guest_read_u64(vgic, pending_address(vcpu, walk->at), &pending);
+		guest_read_u64(vgic, lpi_pending_address(vcpu, walk->at), &pending);
 	if (pending)
 		strays = pending & group_strays(vgic, walk, n);
 	for (uint64_t bits = strays; bits; bits &= bits - 1)
@@ -235,7 +240,7 @@ static void disable_group(struct vgic *vgic, const struct lpi_walk *walk, uint32
 	uint64_t table = 0, pending = 0;
 
 	if (in_tables)
-		guest_read_u64(vgic, pending_address(vcpu, walk->at), &table);
+		guest_read_u64(vgic, lpi_pending_address(vcpu, walk->at), &table);
 	if (table && walk->at >= walk->unread)
 		pending = table & (members | group_strays(vgic, walk, n));
 	for (uint64_t bits = members; bits; bits &= bits - 1) {
@@ -245,7 +250,7 @@ static void disable_group(struct vgic *vgic, const struct lpi_walk *walk, uint32
 			pending |= bits & -bits;
 	}
 	if (in_tables && pending != table)
-		write_pending(vgic, pending_address(vcpu, walk->at), pending);
+		write_pending(vgic, lpi_pending_address(vcpu, walk->at), pending);
 }
 
 static void move_group(struct vgic *vgic, const struct lpi_walk *walk, uint32_t n)

@@ -20,6 +20,9 @@ uint32_t lpi_intid_end(const struct vgic *vgic);
 /* A translation to an LPI appears; its target is that of the collection (IRQ_NO_TARGET: not mapped). Returns the value. */
 uint64_t lpi_map(struct vgic *vgic, struct irq *irq, uint32_t target);
 
+/* The same without reading the LPI's configuration. */
+uint64_t lpi_map_as_is(struct vgic *vgic, struct irq *irq, uint32_t target);
+
 /* A translation to an LPI is gone. */
 void lpi_unmap(struct vgic *vgic, struct irq *irq);
 
@@ -50,6 +53,10 @@ static inline bool lpi_is_direct(const struct vgic *vgic)
 {
 	return vgic_has(vgic, VGIC_FEATURE_LPIS) && vgic->num_itses == 0 && vgic->profile != VGIC_PROFILE_KVM;
 }
+
+/* Where the guest's tables have the byte of an LPI (INTID - 8192), and its bit of a redistributor. */
+uint64_t lpi_property_address(const struct vgic *vgic, uint32_t lpi);
+uint64_t lpi_pending_address(const struct vgic_vcpu *vcpu, uint32_t lpi);
 
 /* Registers; see redist.c. */
 uint64_t lpi_ctlr_read(struct vgic_vcpu *vcpu); /* the LPI bits of GICR_CTLR, under config_lock */

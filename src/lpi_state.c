@@ -115,12 +115,14 @@ static int write_page(struct pending_save *s, uint64_t address, const uint64_t *
 
 /*
  * The table of one vCPU. With EnableLPIs=0 the table has been the truth since it was
- * cleared; only what came here pending since then is added.
+ * cleared; only what came here pending since then is added. Whatever the guest said
+ * of its content (GICR_PENDBASER.PTZ) is over.
  */
-static int save_table(struct pending_save *s, const struct vgic_vcpu *vcpu)
+static int save_table(struct pending_save *s, struct vgic_vcpu *vcpu)
 {
-	const uint64_t base = (vcpu->pendbaser & GICR_PENDBASER_ADDRESS) + FIRST_LPI / 8;
+	const uint64_t base = lpi_pending_address(vcpu, 0);
 	const bool enabled = load_relaxed(&vcpu->lpis_enabled);
+	const bool keep_others = !enabled && !vcpu->pending_table_is_zero;
 	const uint32_t from = s->first[vcpu->index], end = s->end[vcpu->index];
 	const uint32_t num_words = s->num_lpis / 64;
 	int err = 0;
@@ -134,8 +136,10 @@ static int save_table(struct pending_save *s, const struct vgic_vcpu *vcpu)
 		const uint32_t rest_of_page = PAGE_WORDS - (uint32_t)((base + 8 * word) % (8 * PAGE_WORDS)) / 8;
 
 		n = num_words - word < rest_of_page ? num_words - word : rest_of_page;
-		err = write_page(s, base + 8 * word, &s->bits[word], n, !enabled);
+		err = write_page(s, base + 8 * word, &s->bits[word], n, keep_others);
 	}
+	if (!err)
+		vcpu->pending_table_is_zero = false;
 	return err;
 }
 

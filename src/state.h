@@ -2,8 +2,8 @@
 /*
  * state.h - what the files that save and restore share.
  *
- *   state_attr.c   KVM's device attributes     its_state.c   ITS tables in guest memory
- *   lpi_state.c    pending tables              state.c       the image of a whole controller
+ *   state_attr.c   KVM's device attributes    its_state.c      ITS tables in guest memory
+ *   lpi_state.c    pending tables             its_image.[ch]   what an ITS has mapped
  */
 #ifndef VGIC_STATE_INTERNAL_H
 #define VGIC_STATE_INTERNAL_H
@@ -22,6 +22,7 @@ int lpi_save_pending_tables(struct vgic *vgic);
 
 /* ---- its_state.c, under config_lock ---- */
 
+/* VGIC_CTRL_ITS_SAVE_TABLES and _RESTORE_TABLES, with the errors of vgic_its_attr_set(). */
 int its_save_tables(struct vgic_its *its);
 int its_restore_tables(struct vgic_its *its);
 

@@ -824,6 +824,28 @@ static void the_table_of_a_disabled_redistributor_is_kept(void **state)
 	machine_stop(m);
 }
 
+/* What the guest said of the table's content when it set it up (PTZ) does not hold for what a save has written. */
+static void a_saved_table_is_read_when_lpis_are_enabled_again(void **state)
+{
+	struct machine *m = boot_with_lpis(2);
+
+	(void)state;
+	redist_write(m, 0, GICR_CTLR, 0);
+	finish_work(m);
+	redist_write_width(m, 0, GICR_PENDBASER, 8, PENDING_TABLE(0) | GICR_PENDBASER_PTZ);
+	table_set_pending(0, GIC_FIRST_LPI + 14); /* it was no promise that a host can believe */
+	assert_int_equal(msi(m, 1, 1), 1);
+	its_run(m, 0, cmd_movi(1, 1, 0));
+	assert_int_equal(save_pending(m), 0);
+	assert_false(table_pending(0, GIC_FIRST_LPI + 14));
+	its_run(m, 0, cmd_event(ITS_CMD_CLEAR, 1, 1));
+	redist_write(m, 0, GICR_CTLR, GICR_CTLR_ENABLE_LPIS);
+	finish_work(m);
+	icc_write(m, 0, VGIC_ICC_PMR_EL1, 0xff);
+	expect_only(m, 0, GIC_FIRST_LPI + 7);
+	machine_stop(m);
+}
+
 static void a_pending_table_that_is_not_in_memory_is_efault(void **state)
 {
 	struct machine *m = boot_with_lpis(2);
@@ -1061,6 +1083,7 @@ int main(void)
 		cmocka_unit_test(many_at_once_stop_at_the_first_error),
 		cmocka_unit_test(pending_lpis_go_into_the_tables),
 		cmocka_unit_test(the_table_of_a_disabled_redistributor_is_kept),
+		cmocka_unit_test(a_saved_table_is_read_when_lpis_are_enabled_again),
 		cmocka_unit_test(a_pending_table_that_is_not_in_memory_is_efault),
 		cmocka_unit_test(enable_lpis_is_complete_when_it_is_set),
 		cmocka_unit_test(its_offsets_are_checked),
