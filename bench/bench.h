@@ -31,7 +31,7 @@ struct bench_options {
 	unsigned num_policies;
 	uint32_t lpis[BENCH_MAX_LIST]; /* hit: a row for each of these with each policy */
 	unsigned num_lpis;
-	uint32_t num_devices, num_events; /* deliver; scale: num_events */
+	uint32_t num_devices, num_events; /* deliver, routes (num_events: vectors); scale: num_events */
 	uint32_t threads[BENCH_MAX_LIST]; /* scale */
 	unsigned num_threads;
 };
@@ -42,6 +42,7 @@ int bench_spi(const struct bench_options *options);
 int bench_hit(const struct bench_options *options);
 int bench_deliver(const struct bench_options *options);
 int bench_scale(const struct bench_options *options);
+int bench_routes(const struct bench_options *options);
 
 const char *bench_affinity_name(enum bench_affinity affinity);
 

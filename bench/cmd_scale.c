@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "its_bench.h"
 
@@ -57,31 +56,6 @@ struct row {
 	_Atomic unsigned num_ready;
 	_Atomic bool go;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-/* The CPU for a thread: those that the program may use, in turn. -1 if that cannot be told. */
-static int cpu_of(unsigned index)
-{
-	cpu_set_t set;
-	unsigned count;
-
-	if (sched_getaffinity(0, sizeof(set), &set))
-		return -1;
-	count = (unsigned)CPU_COUNT(&set);
-	index %= count ? count : 1;
-	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-		if (CPU_ISSET(cpu, &set) && index-- == 0)
-			return cpu;
-	}
-	return -1;
-}
 
 /* ---- What a thread does ---- */
 
@@ -139,14 +113,14 @@ static void *run_worker(void *argument)
 	struct worker *worker = argument;
 	struct row *row = worker->row;
 
-	measure_pin(cpu_of(worker->index));
+	measure_pin(measure_cpu(worker->index));
 	start_together(row);
-	worker->start_ns = now_ns();
+	worker->start_ns = measure_now_ns();
 	if (row->ops)
 		inject_rounds(worker);
 	else
 		rmw_rounds(worker);
-	worker->end_ns = now_ns();
+	worker->end_ns = measure_now_ns();
 	return NULL;
 }
 

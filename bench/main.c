@@ -27,6 +27,9 @@ static const char help_text[] =
 	"  deliver  an MSI with the guest's acknowledge and end of interrupt\n"
 	"  scale    MSIs of several threads at once, each with a vCPU of its own, and all\n"
 	"           with one vCPU; as `rmw`, what such threads gain with atomic operations\n"
+	"  routes   setting the routes of devices' vectors: the whole table for each vector,\n"
+	"           as it once was done (`historic`), one entry for each vector (`entry`),\n"
+	"           one transaction for each device (`batch`)\n"
 	"  sgi   a software-generated interrupt from the first vCPU to the last one,\n"
 	"        beside two older ways to find the target: a walk over all vCPUs, and a\n"
 	"        table indexed by the affinity bits that differ between vCPUs\n"
@@ -50,6 +53,12 @@ static const char help_text[] =
 	"  --threads LIST    numbers of threads, 1 to 256 (default 1,2)\n"
 	"  --events N        events of each thread's device, 1 to 128 (default 1)\n"
 	"\n"
+	"Options of routes:\n"
+	"  --devices N       devices, 1 to 64 (default 8)\n"
+	"  --vectors N       vectors of each device, 1 to 2048 (default 65); all devices: up\n"
+	"                    to 4096\n"
+	"  --vcpus N         vCPUs, 1 to 512 (default 128)\n"
+	"\n"
 	"Options of hit, deliver and scale:\n"
 	"  --policy LIST     direct,locked,lru,lru8,tree (default all)\n"
 	"\n"
@@ -60,8 +69,10 @@ static const char help_text[] =
 	"\n"
 	"Options of all commands:\n"
 	"  --json            print JSON: nanoseconds, medians\n"
-	"  --batches N       batches of each path (default 301, scale 101); the median counts\n"
-	"  --iterations N    iterations of each batch (default: what takes 0.2 ms)\n"
+	"  --batches N       batches of each path (default 301, scale 101, routes 31); the\n"
+	"                    median counts\n"
+	"  --iterations N    iterations of each batch (default: what takes 0.2 ms); not of\n"
+	"                    routes, where a batch is one enabling of all devices\n"
 	"  --cpu N           run on host CPU N only\n"
 	"  --help            this text\n"
 	"\n"
@@ -170,6 +181,7 @@ enum {
 	OPT_LPIS,
 	OPT_DEVICES,
 	OPT_EVENTS,
+	OPT_VECTORS,
 	OPT_THREADS,
 	OPT_POLICY,
 	OPT_JSON,
@@ -179,13 +191,14 @@ enum {
 	OPT_HELP,
 };
 
-#define COMMON_OPTIONS                                                                                                 \
+#define COMMON_OPTIONS_BUT_ITERATIONS                                                                                  \
 	{ "json", no_argument, NULL, OPT_JSON }, { "batches", required_argument, NULL, OPT_BATCHES },                  \
-		{ "iterations", required_argument, NULL, OPT_ITERATIONS },                                             \
 		{ "cpu", required_argument, NULL, OPT_CPU }, { "help", no_argument, NULL, OPT_HELP },                  \
 	{                                                                                                              \
 		0                                                                                                      \
 	}
+
+#define COMMON_OPTIONS { "iterations", required_argument, NULL, OPT_ITERATIONS }, COMMON_OPTIONS_BUT_ITERATIONS
 
 static const struct option spi_options[] = { COMMON_OPTIONS };
 
@@ -214,6 +227,13 @@ static const struct option scale_options[] = {
 	{ "events", required_argument, NULL, OPT_EVENTS },
 	{ "policy", required_argument, NULL, OPT_POLICY },
 	COMMON_OPTIONS,
+};
+
+static const struct option routes_options[] = {
+	{ "devices", required_argument, NULL, OPT_DEVICES },
+	{ "vectors", required_argument, NULL, OPT_VECTORS },
+	{ "vcpus", required_argument, NULL, OPT_VCPUS },
+	COMMON_OPTIONS_BUT_ITERATIONS,
 };
 
 /* The defaults, of those options that a command has. */
@@ -259,6 +279,27 @@ static void scale_defaults(struct bench_options *options)
 	options->num_events = 1;
 }
 
+#define ROUTES_MAX_DEVICES     64u
+#define ROUTES_MAX_VECTORS     2048u
+#define ROUTES_MAX_GSIS        4096u
+#define ROUTES_DEFAULT_BATCHES 31u
+
+static bool routes_check(struct bench_options *options)
+{
+	return options->num_vcpus == 1 && options->vcpus[0] <= POLICY_MAX_VCPUS &&
+	       options->num_devices <= ROUTES_MAX_DEVICES && options->num_events <= ROUTES_MAX_VECTORS &&
+	       options->num_devices * options->num_events <= ROUTES_MAX_GSIS;
+}
+
+static void routes_defaults(struct bench_options *options)
+{
+	options->measure.batches = ROUTES_DEFAULT_BATCHES;
+	options->num_devices = 8;
+	options->num_events = 65;
+	options->vcpus[0] = 128;
+	options->num_vcpus = 1;
+}
+
 struct command {
 	const char *name;
 	int (*run)(const struct bench_options *options);
@@ -271,6 +312,7 @@ static const struct command commands[] = {
 	{ "hit", bench_hit, hit_options, NULL, NULL },
 	{ "deliver", bench_deliver, deliver_options, deliver_defaults, deliver_check },
 	{ "scale", bench_scale, scale_options, scale_defaults, scale_check },
+	{ "routes", bench_routes, routes_options, routes_defaults, routes_check },
 	{ "sgi", bench_sgi, sgi_options, NULL, NULL },
 	{ "spi", bench_spi, spi_options, NULL, NULL },
 };
@@ -299,6 +341,7 @@ static bool take_option(struct bench_options *options, int option, char *argumen
 	case OPT_DEVICES:
 		return parse_count(argument, POLICY_NUM_LPIS, &options->num_devices);
 	case OPT_EVENTS:
+	case OPT_VECTORS:
 		return parse_count(argument, POLICY_NUM_LPIS, &options->num_events);
 	case OPT_JSON:
 		options->measure.json = true;

@@ -10,21 +10,12 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #define NS_PER_S         1000000000ull
 #define PROGRESS_FROM_NS (2 * NS_PER_S) /* a run that is expected to take longer says how far it is */
 #define PROGRESS_STEP_NS (NS_PER_S / 5)
 #define CALIBRATION_RUNS 5
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
-}
 
 /* A cache line of its own: nothing but this loop touches it. */
 static struct {
@@ -55,18 +46,34 @@ int measure_pin(int cpu)
 	return sched_setaffinity(0, sizeof(set), &set) ? -errno : 0;
 }
 
+int measure_cpu(unsigned index)
+{
+	cpu_set_t set;
+	unsigned count;
+
+	if (sched_getaffinity(0, sizeof(set), &set))
+		return -1;
+	count = (unsigned)CPU_COUNT(&set);
+	index %= count ? count : 1;
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (CPU_ISSET(cpu, &set) && index-- == 0)
+			return cpu;
+	}
+	return -1;
+}
+
 /* The fastest of a few runs: one alone may have been interrupted by something else. UINT64_MAX on a wrong result. */
 static uint64_t fastest_run(const struct series *series, uint64_t iterations)
 {
 	uint64_t fastest = UINT64_MAX;
 
 	for (unsigned i = 0; i < CALIBRATION_RUNS; i++) {
-		const uint64_t start = now_ns();
+		const uint64_t start = measure_now_ns();
 
 		if (!series->run(series->context, iterations))
 			return UINT64_MAX;
 
-		const uint64_t took = now_ns() - start;
+		const uint64_t took = measure_now_ns() - start;
 
 		if (took < fastest)
 			fastest = took;
@@ -104,16 +111,16 @@ struct progress {
 static void progress_start(struct progress *progress, uint64_t expected_ns, unsigned total)
 {
 	progress->shown = expected_ns > PROGRESS_FROM_NS && isatty(STDERR_FILENO);
-	progress->started = now_ns();
+	progress->started = measure_now_ns();
 	progress->next = progress->started;
 	progress->total = total;
 }
 
 static void progress_update(struct progress *progress, unsigned done)
 {
-	if (!progress->shown || now_ns() < progress->next)
+	if (!progress->shown || measure_now_ns() < progress->next)
 		return;
-	progress->next = now_ns() + PROGRESS_STEP_NS;
+	progress->next = measure_now_ns() + PROGRESS_STEP_NS;
 	fprintf(stderr, "\rmeasuring: %3u %%", done * 100 / progress->total);
 	fflush(stderr);
 }
@@ -143,9 +150,9 @@ static int prepare_series(struct series *series, struct series *const *turns, un
 
 static bool run_batch(struct series *series)
 {
-	const uint64_t start = now_ns();
+	const uint64_t start = measure_now_ns();
 	const bool right = series->run(series->context, series->iterations);
-	const uint64_t took = now_ns() - start;
+	const uint64_t took = measure_now_ns() - start;
 
 	series->batch_ns[series->num_batches++] = (double)took / (double)series->iterations;
 	return right;

@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 /* A function of its own in the program, so that callgrind can count what happens inside it. */
 #if defined(__clang__)
@@ -52,6 +53,18 @@ void measure_init_rmw(struct series *series);
 
 /* Pin the thread to a CPU. Returns 0 or a negative errno. */
 int measure_pin(int cpu);
+
+/* The CPU for the @index-th thread: those that the program may use, in turn. -1 if that cannot be told. */
+int measure_cpu(unsigned index);
+
+/* Of a clock that only goes forward. */
+static inline uint64_t measure_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
 
 /*
  * Run every series in @turns, in that order, options->batches times; one that is

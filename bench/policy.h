@@ -17,6 +17,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <vgic/vgic.h>
+
 #define POLICY_SPURIOUS  1023u
 #define POLICY_FIRST_LPI 8192u
 #define POLICY_NUM_LPIS  (65536u - POLICY_FIRST_LPI)
@@ -112,6 +114,10 @@ struct policy {
 extern const struct policy_ops policy_direct, policy_locked, policy_lru, policy_lru8, policy_tree;
 
 #define POLICY_COUNT 5u
+
+/* Of `direct`: the controller, and the ITS's doorbell, for vgic_signal_msi() and routes. */
+struct vgic *policy_direct_vgic(struct policy *policy);
+#define POLICY_DIRECT_DOORBELL (UINT64_C(0x08080000) + VGIC_ITS_DOORBELL)
 
 /* All of them, `direct` first. */
 extern const struct policy_ops *const policy_list[POLICY_COUNT];

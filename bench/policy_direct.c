@@ -71,7 +71,10 @@ static void direct_destroy(struct policy *policy)
 /* Processor_Numbers run backwards: nothing here may take one for an index. */
 static int create_vgic(struct direct *d, uint32_t num_vcpus)
 {
-	const struct vgic_its_config its = { .max_devices = MAX_DEVICES, .max_translations = POLICY_NUM_LPIS };
+	const struct vgic_its_config its = { .has_base = true,
+					     .base = POLICY_DIRECT_DOORBELL - VGIC_ITS_DOORBELL,
+					     .max_devices = MAX_DEVICES,
+					     .max_translations = POLICY_NUM_LPIS };
 	struct vgic_vcpu_config *vcpus = calloc(num_vcpus, sizeof(*vcpus));
 	struct vgic_config config;
 	int error;
@@ -206,6 +209,11 @@ static int direct_command(struct policy *policy, const struct policy_command *co
 	if (error)
 		return error;
 	return num_errors(d) == errors ? 0 : -EINVAL;
+}
+
+struct vgic *policy_direct_vgic(struct policy *policy)
+{
+	return direct_of(policy)->vgic;
 }
 
 /* ---- Interrupts ---- */
