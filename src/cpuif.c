@@ -603,6 +603,12 @@ int vgic_icc_write(struct vgic_vcpu *vcpu, uint32_t reg, uint64_t value)
 
 /* ---- The VMM's accesses ------------------------------------------------------------- */
 
+/* ICC_AP0R1-3 and ICC_AP1R1-3: five priority bits do not have them. */
+static bool is_higher_apr(uint32_t reg)
+{
+	return (reg & 3) && ((reg & ~3u) == VGIC_ICC_AP0R0_EL1 || (reg & ~3u) == VGIC_ICC_AP1R0_EL1);
+}
+
 /*
  * What can be both read and written is the state of the CPU interface. Registers that
  * five priority bits do not have are known, and refused.
@@ -611,7 +617,7 @@ static const struct icc_register *find_state_register(uint32_t reg)
 {
 	const struct icc_register *r = find_register(reg);
 
-	return r && r->name && !r->read == !r->write ? r : NULL;
+	return r && ((r->read && r->write) || is_higher_apr(reg)) ? r : NULL;
 }
 
 int cpuif_user_has(uint32_t reg)
