@@ -6,6 +6,7 @@
 
 #include "machine.h"
 #include "util.h"
+#include "vhost_user_blk.h"
 #include "virtio_blk.h"
 #include "virtio_pci.h"
 
@@ -23,17 +24,43 @@ static int add_device(struct machine *machine, struct virtio_device *device)
 	return 0;
 }
 
+/* One for each vCPU, if there are as many. */
+static unsigned default_queues(const struct machine *machine)
+{
+	return machine->num_vcpus < VIRTIO_MAX_QUEUES ? machine->num_vcpus : VIRTIO_MAX_QUEUES;
+}
+
+static int make_vhost_user_disk(struct machine *machine, const struct disk_option *option,
+				struct virtio_device **device)
+{
+	const struct vhost_user_blk_config config = {
+		.socket = option->path,
+		.queues = option->queues,
+		.default_queues = default_queues(machine),
+		.ram_fd = machine->ram_fd,
+	};
+
+	return vhost_user_blk_create(&config, &machine->guest_ram, device);
+}
+
 /* In virtual time nothing may depend on the host's scheduler. */
-static int add_disk(struct machine *machine, const struct disk_option *option)
+static int make_disk(struct machine *machine, const struct disk_option *option, struct virtio_device **device)
 {
 	const struct virtio_blk_config config = {
 		.path = option->path,
-		.queues = option->queues ? option->queues : machine->num_vcpus,
+		.queues = option->queues ? option->queues : default_queues(machine),
 		.read_only = option->read_only,
 		.threads = !machine->virtual_time,
 	};
+
+	return virtio_blk_create(&config, &machine->guest_ram, device);
+}
+
+static int add_disk(struct machine *machine, const struct disk_option *option)
+{
 	struct virtio_device *device;
-	int ret = virtio_blk_create(&config, &machine->guest_ram, &device);
+	const int ret = option->vhost_user ? make_vhost_user_disk(machine, option, &device) :
+					     make_disk(machine, option, &device);
 
 	return ret ? ret : add_device(machine, device);
 }

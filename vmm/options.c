@@ -38,6 +38,7 @@ enum option_code {
 	OPT_TRACE_GIC,
 	OPT_NO_REBOOT,
 	OPT_DISK,
+	OPT_VHOST_USER_BLK,
 };
 
 static const struct option long_options[] = {
@@ -56,6 +57,7 @@ static const struct option long_options[] = {
 	{ "trace-gic", required_argument, NULL, OPT_TRACE_GIC },
 	{ "no-reboot", no_argument, NULL, OPT_NO_REBOOT },
 	{ "disk", required_argument, NULL, OPT_DISK },
+	{ "vhost-user-blk", required_argument, NULL, OPT_VHOST_USER_BLK },
 	{ "help", no_argument, NULL, OPT_HELP },
 	{ "version", no_argument, NULL, OPT_VERSION },
 	{ NULL, 0, NULL, 0 },
@@ -84,6 +86,10 @@ static const char help[] =
 	"                          a disk whose contents are a file or block device; the first is the\n"
 	"                          guest's /dev/vda, and so on up to 16. N queues, 1 to 64, with an\n"
 	"                          MSI-X vector each (default: one for each vCPU)\n"
+	"      --vhost-user-blk SOCKET[,queues=N]\n"
+	"                          the next disk, served by the process that listens at SOCKET by the\n"
+	"                          vhost-user protocol, such as qemu-storage-daemon. Needs real time,\n"
+	"                          and makes it the default\n"
 	"      --no-reboot         end when the guest resets the machine, instead of starting anew\n"
 	"\n"
 	"Time and input\n"
@@ -109,7 +115,7 @@ static const char help[] =
 	"Examples\n"
 	"  Debian's kernel with two vCPUs, to a shell if the initial RAM disk has one:\n"
 	"    vgic-vmm --kernel vmlinuz --initrd initrd.img --cpus 2\n"
-	"  The same with a disk, which its interrupts reach through the ITS:\n"
+	"  The same with a disk, whose interrupts come through the ITS:\n"
 	"    vgic-vmm --kernel vmlinuz --initrd initrd.img --cpus 2 --disk disk.img\n"
 	"  Boot unattended, and succeed if it reaches user space within a minute:\n"
 	"    vgic-vmm --kernel vmlinuz --initrd initrd.img --exit-on 'login:' --timeout 60\n"
@@ -195,7 +201,7 @@ static unsigned parse_ids(const char *text, uint32_t ids[MAX_CPUS])
 	}
 }
 
-/* FILE[,queues=N][,readonly], which is cut into its parts. Returns NULL, or what is wrong with @suffix. */
+/* PATH[,queues=N][,readonly], which is cut into its parts. Returns NULL, or what is wrong with @suffix. */
 static const char *parse_disk(char *text, struct disk_option *disk, const char **suffix)
 {
 	char *part = text;
@@ -204,19 +210,22 @@ static const char *parse_disk(char *text, struct disk_option *disk, const char *
 	*suffix = text;
 	disk->path = strsep(&part, ",");
 	if (*disk->path == '\0')
-		return "--disk needs the name of a file";
+		return disk->vhost_user ? "--vhost-user-blk needs the name of a socket" :
+					  "--disk needs the name of a file";
 	while (part) {
 		char *next = strchr(part, ',');
 
 		*suffix = part;
 		if (next)
 			*next++ = '\0';
-		if (strcmp(part, "readonly") == 0)
+		if (strcmp(part, "readonly") == 0 && !disk->vhost_user)
 			disk->read_only = true;
 		else if (strncmp(part, "queues=", 7) != 0)
-			return "behind the file --disk takes queues=N and readonly (a name with a comma in it: link to it)";
+			return disk->vhost_user ?
+				       "behind the socket --vhost-user-blk takes queues=N" :
+				       "behind the file --disk takes queues=N and readonly (a name with a comma in it: link to it)";
 		else if (!parse_whole_number(part + 7, &value) || value < 1 || value > VIRTIO_MAX_QUEUES)
-			return "--disk has 1 to 64 queues";
+			return "a disk has 1 to 64 queues";
 		else
 			disk->queues = (unsigned)value;
 		part = next;
@@ -239,13 +248,14 @@ static int complain(const char *what, const char *value)
 	return EXIT_USAGE;
 }
 
-static int parse_disk_option(struct options *o, char *text)
+static int parse_disk_option(struct options *o, char *text, bool vhost_user)
 {
 	const char *suffix;
 	const char *wrong;
 
 	if (o->num_disks == MAX_DISKS)
 		return complain("there can be 16 disks, this is one more", text);
+	o->disks[o->num_disks].vhost_user = vhost_user;
 	wrong = parse_disk(text, &o->disks[o->num_disks], &suffix);
 	if (wrong)
 		return complain(wrong, suffix);
@@ -279,7 +289,8 @@ static int parse_machine_option(struct options *o, struct given *given, int code
 			return complain("--timeout needs a number of seconds", optarg);
 		return GO_ON;
 	case OPT_DISK:
-		return parse_disk_option(o, optarg);
+	case OPT_VHOST_USER_BLK:
+		return parse_disk_option(o, optarg, code == OPT_VHOST_USER_BLK);
 	default: /* OPT_VCPU_IDS */
 		given->num_ids = parse_ids(optarg, o->vcpu_ids);
 		if (!given->num_ids)
@@ -333,6 +344,14 @@ static int parse_option(struct options *o, struct given *given, int code)
 	}
 }
 
+static bool has_vhost_user(const struct options *o)
+{
+	for (unsigned i = 0; i < o->num_disks; i++)
+		if (o->disks[i].vhost_user)
+			return true;
+	return false;
+}
+
 static int check_whole(struct options *o, const struct given *given)
 {
 	if (!o->kernel) {
@@ -348,8 +367,12 @@ static int check_whole(struct options *o, const struct given *given)
 	else
 		for (unsigned i = 0; i < o->num_cpus; i++)
 			o->vcpu_ids[i] = i;
+	if (has_vhost_user(o) && given->time && o->virtual_time) {
+		message("--vhost-user-blk cannot go with --virtual-time: another process takes the time that it takes");
+		return EXIT_USAGE;
+	}
 	if (!given->time)
-		o->virtual_time = !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO);
+		o->virtual_time = !has_vhost_user(o) && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO));
 	return GO_ON;
 }
 

@@ -9,9 +9,10 @@
 #define MAX_CPUS  512u
 #define MAX_DISKS 16u
 
-/* --disk */
+/* --disk and --vhost-user-blk */
 struct disk_option {
-	const char *path;
+	const char *path; /* of the file, or of the socket */
+	bool vhost_user;
 	unsigned queues; /* 0: not given */
 	bool read_only;
 };

@@ -155,6 +155,37 @@ expect 'a program past the end of memory' 1 '' 'do not fit into memory.*--memory
 expect 'a program at an odd address' 1 '' 'multiple of 4' --kernel hello --load-address 0x40080002
 head -c 8388608 /dev/zero >large
 expect_flat 'an initial RAM disk that is too large' 1 '' 'do not fit into memory beside' hello --memory 8 --initrd large
+
+# vhost-user-blk: what the command line and a back end that is none can do wrong. boot-test.sh has the real one.
+for bad in '' ,queues=1 s,queues=0 s,queues=65 s,readonly s,; do
+	expect "--vhost-user-blk '$bad' is a usage error" 2 '' 'the name of a socket|1 to 64 queues|takes queues=N' \
+		--kernel hello --vhost-user-blk "$bad"
+done
+expect '--vhost-user-blk has no virtual time' 2 '' 'cannot go with --virtual-time' \
+	--kernel hello --virtual-time --vhost-user-blk s
+expect_flat 'a back end that is not there' 1 '' 'nobody listens at the socket ./s: start the back end first' hello \
+	--vhost-user-blk ./s
+# Accepts two connections; closes the first at once, and the second after a reply that is none.
+python3 - <<'END' &
+import os, socket
+s = socket.socket(socket.AF_UNIX)
+s.bind('closes.new')
+s.listen()
+os.rename('closes.new', 'closes')
+s.accept()[0].close()
+c = s.accept()[0]
+c.recv(24)
+c.sendall(b'?' * 24)
+END
+for ((i = 0; i < 200; i++)); do
+	[ -S closes ] && break
+	sleep 0.05
+done
+expect_flat 'a back end that goes away' 1 '' '^vgic-vmm: vhost-user-blk closes: the back end has closed' hello \
+	--vhost-user-blk closes
+expect_flat 'a back end that speaks another language' 1 '' 'the back end has sent message [0-9]+ .* where the reply' hello \
+	--vhost-user-blk closes
+wait $!
 expect_flat 'a trace that cannot be written' 1 '' 'cannot write the trace' hello --trace-gic ./nothing/x
 expect_flat 'an input that is not there' 1 '' 'cannot open nothing' hello --input nothing
 
