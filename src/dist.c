@@ -321,7 +321,7 @@ int vgic_dist_write(struct vgic *vgic, uint32_t offset, unsigned width, uint64_t
 
 void dist_reset(struct vgic *vgic)
 {
-	const irq_word reset = vgic->profile == VGIC_PROFILE_KVM ? IRQ_GROUP1 : 0;
+	const irq_word reset = vgic->profile == VGIC_PROFILE_KVM ? IRQ_GROUP1 | IRQ_EDGE : 0;
 	const uint32_t first = affinity_find(&vgic->affinity, 0);
 	const uint32_t target = first == CLUSTER_NO_VCPU ? IRQ_NO_TARGET : first;
 

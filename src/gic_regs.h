@@ -100,6 +100,9 @@
 #define GICR_WAKER_PROCESSOR_SLEEP (1u << 1)
 #define GICR_WAKER_CHILDREN_ASLEEP (1u << 2)
 
+/* What KVM's vGIC shows out of reset: inner shareable, read-allocate, write-back. */
+#define GICR_TABLES_RESET_KVM UINT64_C(0x580)
+
 #define GICR_CTLR_ENABLE_LPIS (1u << 0)
 #define GICR_TYPER_DIRECT_LPI (UINT64_C(1) << 3)
 #define GICR_SYNCR_BUSY       1u
@@ -130,11 +133,12 @@
 #define GITS_TYPER_ID_BITS_SHIFT        8
 #define GITS_TYPER_DEVBITS_SHIFT        13
 
-#define GITS_CBASER_VALID    (UINT64_C(1) << 63)
-#define GITS_CBASER_SIZE     UINT64_C(0xff)
-#define GITS_CBASER_ADDRESS  UINT64_C(0x000ffffffffff000)
-#define GITS_CBASER_WRITABLE (UINT64_C(0xb8e0000000000cff) | GITS_CBASER_ADDRESS)
-#define GITS_CWRITER_OFFSET  UINT64_C(0xfffe0)
+#define GITS_CBASER_VALID       (UINT64_C(1) << 63)
+#define GITS_CBASER_SIZE        UINT64_C(0xff)
+#define GITS_CBASER_ADDRESS     UINT64_C(0x000ffffffffff000)
+#define GITS_CBASER_WRITABLE    (UINT64_C(0xb8e0000000000cff) | GITS_CBASER_ADDRESS)
+#define GITS_CBASER_PART_OF_64K UINT64_C(0xf000)
+#define GITS_CWRITER_OFFSET     UINT64_C(0xfffe0)
 
 #define GITS_BASER_VALID            (UINT64_C(1) << 63)
 #define GITS_BASER_INDIRECT         (UINT64_C(1) << 62)
@@ -150,6 +154,16 @@
 #define GITS_BASER_PAGES_OF_64K     UINT64_C(0x200)
 #define GITS_LEVEL1_VALID           (UINT64_C(1) << 63)
 #define GITS_LEVEL1_ADDRESS         UINT64_C(0x000fffffffff0000)
+
+/* ---- Cacheability and shareability of the guest's tables: see baser.h ---- */
+#define BASER_CACHEABILITY_MASK        UINT64_C(7)
+#define BASER_OUTER_SAME_AS_INNER      UINT64_C(0)
+#define BASER_NON_CACHEABLE            UINT64_C(1)
+#define BASER_READ_ALLOCATE_WRITE_BACK UINT64_C(3)
+#define BASER_SHAREABILITY_SHIFT       10
+#define BASER_SHAREABILITY_MASK        UINT64_C(3)
+#define BASER_INNER_SHAREABLE          UINT64_C(1)
+#define BASER_OUTER_SHAREABLE          UINT64_C(2)
 
 /* ---- Identification ---- */
 #define IIDR_NATIVE         0x76001000u /* ProductID 'v', Revision 1 */

@@ -31,6 +31,12 @@ int iidr_user_write(const struct frame_access *a, uint64_t value, uint64_t mask)
 	return 0;
 }
 
+/* GICR_IIDR and GITS_IIDR. KVM shows its revision in GICD_IIDR alone; that of GITS_IIDR is its tables' layout, 0. */
+uint64_t iidr_read_of_part(const struct frame_access *a)
+{
+	return a->vgic->profile == VGIC_PROFILE_KVM ? IIDR_KVM : IIDR_NATIVE;
+}
+
 /* PIDR4-7, PIDR0-3, CIDR0-3. KVM's vGIC shows the one by which drivers find the architecture version. */
 uint64_t id_register_read(const struct frame_access *a)
 {
@@ -39,4 +45,12 @@ uint64_t id_register_read(const struct frame_access *a)
 	if (a->vgic->profile == VGIC_PROFILE_KVM && ids[a->index] != PIDR2_GICV3)
 		return 0;
 	return ids[a->index];
+}
+
+/* KVM's ITS shows all of them, unlike its distributor and redistributors, and another PIDR4. */
+uint64_t its_id_register_read(const struct frame_access *a)
+{
+	static const uint8_t kvm_ids[12] = { 0x40, 0, 0, 0, 0x92, 0xb4, PIDR2_GICV3, 0, 0x0d, 0xf0, 0x05, 0xb1 };
+
+	return a->vgic->profile == VGIC_PROFILE_KVM ? kvm_ids[a->index] : id_register_read(a);
 }

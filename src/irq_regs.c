@@ -189,14 +189,17 @@ uint64_t icfgr_read(const struct frame_access *a)
 	return value;
 }
 
+/* SGIs are edge-triggered: their register is read-only. So is that of PPIs in KVM's vGIC: they are level-sensitive. */
 void icfgr_write(const struct frame_access *a, uint64_t value, uint64_t mask)
 {
+	const uint32_t first_writable = a->vgic->profile == VGIC_PROFILE_KVM ? NUM_PRIVATE : NUM_SGIS;
+
 	(void)mask;
 	for (unsigned i = 0; i < FIELDS_PER_REGISTER; i++) {
 		struct irq *irq = accessed_irq(a, a->index * FIELDS_PER_REGISTER + i);
 
-		if (!irq || irq->intid < NUM_SGIS)
-			continue; /* SGIs are edge-triggered: their register is read-only */
+		if (!irq || irq->intid < first_writable)
+			continue;
 		if (value >> (2 * i) & 2)
 			irq_change(a->vgic, irq, irq_set_bits, IRQ_EDGE);
 		else

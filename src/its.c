@@ -17,6 +17,7 @@
 
 #include <errno.h>
 
+#include "baser.h"
 #include "gic_regs.h"
 #include "guestmem.h"
 #include "id_regs.h"
@@ -270,17 +271,11 @@ static void ctlr_write(const struct frame_access *a, uint64_t value, uint64_t ma
 	work_finish_write(a->vgic);
 }
 
-static uint64_t its_iidr_read(const struct frame_access *a)
-{
-	/* KVM puts the revision of its table format here, which is 0. */
-	return a->vgic->profile == VGIC_PROFILE_KVM ? IIDR_KVM : IIDR_NATIVE;
-}
-
 /* The revision says how the tables are laid out in guest memory: there is one. */
 static int its_iidr_user_write(const struct frame_access *a, uint64_t value, uint64_t mask)
 {
 	(void)mask;
-	return ((value ^ its_iidr_read(a)) & IIDR_REVISION) ? -EINVAL : 0;
+	return ((value ^ iidr_read_of_part(a)) & IIDR_REVISION) ? -EINVAL : 0;
 }
 
 static uint64_t typer_read(const struct frame_access *a)
@@ -305,14 +300,19 @@ static uint64_t cbaser_read(const struct frame_access *a)
 	return read_locked(a, &a->its->cbaser);
 }
 
-/* A new queue begins at its first command. */
+/*
+ * A new queue begins at its first command. One that does not begin at a multiple of 64 KiB is UNPREDICTABLE: KVM takes it
+ * for one that does.
+ */
 static void cbaser_write(const struct frame_access *a, uint64_t value, uint64_t mask)
 {
+	const uint64_t ignored = a->vgic->profile == VGIC_PROFILE_KVM ? GITS_CBASER_PART_OF_64K : 0;
 	struct vgic_its *its = a->its;
 
 	config_lock(a->vgic);
 	if (is_off(its)) {
-		its->cbaser = frame_merge(its->cbaser, value, mask) & GITS_CBASER_WRITABLE;
+		value = frame_merge(its->cbaser, value, mask) & GITS_CBASER_WRITABLE & ~ignored;
+		its->cbaser = baser_accept(a->vgic, BASER_LAYOUT_GITS, value);
 		its->creadr = 0;
 		its->cwriter = 0;
 	}
@@ -412,7 +412,8 @@ static void baser_write(const struct frame_access *a, uint64_t value, uint64_t m
 		writable |= GITS_BASER_INDIRECT;
 	config_lock(a->vgic);
 	if (is_off(its)) {
-		its->baser[a->index] = frame_merge(its->baser[a->index], value, mask) & writable;
+		value = frame_merge(its->baser[a->index], value, mask) & writable;
+		its->baser[a->index] = baser_accept(a->vgic, BASER_LAYOUT_GITS, value);
 		if (!its_table_is_valid(its, a->index))
 			forget_table(its, a->index);
 	}
@@ -424,7 +425,7 @@ static const struct frame_register its_registers[] = {
 	/*  offset             count  widths     name               read              write */
 	REG_USER(GITS_CTLR,        1, W32,       "GITS_CTLR",       ctlr_read,        ctlr_write,
 		 ctlr_user_read, NULL),
-	REG_USER(GITS_IIDR,        1, W32,       "GITS_IIDR",       its_iidr_read,    NULL,
+	REG_USER(GITS_IIDR,        1, W32,       "GITS_IIDR",       iidr_read_of_part, NULL,
 		 NULL, its_iidr_user_write),
 	REG(GITS_TYPER,            1, W32 | W64, "GITS_TYPER",      typer_read,       NULL),
 	REG(GITS_CBASER,           1, W32 | W64, "GITS_CBASER",     cbaser_read,      cbaser_write),
@@ -432,7 +433,7 @@ static const struct frame_register its_registers[] = {
 	REG_USER(GITS_CREADR,      1, W32 | W64, "GITS_CREADR",     creadr_read,      NULL,
 		 creadr_user_read, creadr_user_write),
 	REG(GITS_BASER,            8, W32 | W64, "GITS_BASER",      baser_read,       baser_write),
-	REG(GITS_ID_REGISTERS,    12, W32,       "GITS_PIDR/CIDR",  id_register_read, NULL),
+	REG(GITS_ID_REGISTERS,    12, W32,       "GITS_PIDR/CIDR",  its_id_register_read, NULL),
 	/* A CPU has no DeviceID: only devices reach the doorbell, through vgic_its_signal(). */
 	REG(GITS_TRANSLATER,       1, W32,       "GITS_TRANSLATER", frame_read_zero,  frame_write_ignored),
 };

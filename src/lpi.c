@@ -15,6 +15,7 @@
  */
 #include "lpi.h"
 
+#include "baser.h"
 #include "gic_regs.h"
 #include "guestmem.h"
 #include "irq_change.h"
@@ -336,6 +337,9 @@ void redist_finish_work(struct vgic_vcpu *vcpu)
 
 void lpi_reset(struct vgic *vgic)
 {
+	const bool shows_attributes = vgic->profile == VGIC_PROFILE_KVM && vgic_has(vgic, VGIC_FEATURE_LPIS);
+	const uint64_t baser = shows_attributes ? GICR_TABLES_RESET_KVM : 0;
+
 	for (uint32_t i = 0; i < vgic->num_lpis; i++) {
 		struct irq *irq = &vgic->lpis[i];
 
@@ -348,12 +352,12 @@ void lpi_reset(struct vgic *vgic)
 
 		store_release(&vcpu->lpis_enabled, false);
 		vcpu->num_lpis = 0;
-		vcpu->pendbaser = 0;
+		vcpu->pendbaser = baser;
 		vcpu->pending_table_is_zero = false;
 		lpi_walk_begin(&vcpu->enable_walk, LPI_WALK_NONE, i, 0);
 		lpi_walk_begin(&vcpu->invalidate_walk, LPI_WALK_NONE, i, 0);
 	}
-	vgic->propbaser = 0;
+	vgic->propbaser = baser;
 }
 
 /* ---- Registers --------------------------------------------------------------------------------- */
@@ -395,6 +399,11 @@ uint64_t propbaser_read(const struct frame_access *a)
 	return value;
 }
 
+static uint64_t accept_baser(const struct vgic *vgic, uint64_t old, uint64_t value, uint64_t mask, uint64_t writable)
+{
+	return baser_accept(vgic, BASER_LAYOUT_GICR, frame_merge(old, value, mask) & writable);
+}
+
 void propbaser_write(const struct frame_access *a, uint64_t value, uint64_t mask)
 {
 	struct vgic *vgic = a->vgic;
@@ -403,7 +412,7 @@ void propbaser_write(const struct frame_access *a, uint64_t value, uint64_t mask
 		return;
 	config_lock(vgic);
 	if (!load_relaxed(&a->vcpu->lpis_enabled))
-		vgic->propbaser = frame_merge(vgic->propbaser, value, mask) & GICR_PROPBASER_WRITABLE;
+		vgic->propbaser = accept_baser(vgic, vgic->propbaser, value, mask, GICR_PROPBASER_WRITABLE);
 	config_unlock(vgic);
 }
 
@@ -426,7 +435,7 @@ void pendbaser_write(const struct frame_access *a, uint64_t value, uint64_t mask
 		return;
 	config_lock(a->vgic);
 	if (!load_relaxed(&vcpu->lpis_enabled) && vcpu->enable_walk.kind == LPI_WALK_NONE) {
-		vcpu->pendbaser = frame_merge(vcpu->pendbaser, value, mask) & GICR_PENDBASER_WRITABLE;
+		vcpu->pendbaser = accept_baser(a->vgic, vcpu->pendbaser, value, mask, GICR_PENDBASER_WRITABLE);
 		if (mask & GICR_PENDBASER_PTZ)
 			vcpu->pending_table_is_zero = value & GICR_PENDBASER_PTZ;
 	}

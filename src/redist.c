@@ -143,7 +143,7 @@ static const struct frame_register redist_registers[] = {
 	/*  offset             count  widths     name               read              write */
 	REG_USER(GICR_CTLR,        1, W32,       "GICR_CTLR",       ctlr_read,        ctlr_write,
 		 NULL, ctlr_user_write),
-	REG(GICR_IIDR,             1, W32,       "GICR_IIDR",       iidr_read,        NULL),
+	REG(GICR_IIDR,             1, W32,       "GICR_IIDR",       iidr_read_of_part,    NULL),
 	REG(GICR_TYPER,            1, W32 | W64, "GICR_TYPER",      typer_read,       NULL),
 	REG_USER(GICR_STATUSR,     1, W32,       "GICR_STATUSR",    frame_read_statusr, frame_write_statusr,
 		 NULL, frame_user_write_statusr),

@@ -28,13 +28,13 @@ static void send_to_others(struct vgic_vcpu *sender, uint32_t intid, enum sgi_re
 	}
 }
 
-/* Aff3.Aff2.Aff1 and range selector, as the key of a cluster. */
-static uint32_t cluster_key(uint64_t value)
+/* Aff3.Aff2.Aff1 and range selector, as the key of a cluster. Without its feature the range selector is RES0. */
+static uint32_t cluster_key(const struct vgic *vgic, uint64_t value)
 {
 	const uint32_t aff3 = value >> ICC_SGIR_AFF3_SHIFT & 0xff;
 	const uint32_t aff2 = value >> ICC_SGIR_AFF2_SHIFT & 0xff;
 	const uint32_t aff1 = value >> ICC_SGIR_AFF1_SHIFT & 0xff;
-	const uint32_t rs = value >> ICC_SGIR_RS_SHIFT & 0xf;
+	const uint32_t rs = vgic_has(vgic, VGIC_FEATURE_RSS) ? value >> ICC_SGIR_RS_SHIFT & 0xf : 0;
 
 	return (aff3 << 24 | aff2 << 16 | aff1 << 8) / CLUSTER_SIZE | rs;
 }
@@ -43,16 +43,14 @@ void sgi_send(struct vgic_vcpu *sender, uint64_t value, enum sgi_reach reach)
 {
 	struct vgic *vgic = sender->vgic;
 	const uint32_t intid = value >> ICC_SGIR_INTID_SHIFT & 0xf;
-	const struct cluster *cluster = NULL;
+	const struct cluster *cluster;
 	bool missed = false;
 
 	if (value & ICC_SGIR_IRM) {
 		send_to_others(sender, intid, reach);
 		return;
 	}
-	/* Without the feature a range selector selects nothing; a PE with Aff3 does not exist then. */
-	if (vgic_has(vgic, VGIC_FEATURE_RSS) || !(value >> ICC_SGIR_RS_SHIFT & 0xf))
-		cluster = affinity_find_cluster(&vgic->affinity, cluster_key(value));
+	cluster = affinity_find_cluster(&vgic->affinity, cluster_key(vgic, value));
 	for (uint32_t list = value & 0xffff; list; list &= list - 1) {
 		const uint32_t index = cluster ? cluster->vcpu[__builtin_ctz(list)] : CLUSTER_NO_VCPU;
 

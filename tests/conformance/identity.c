@@ -84,7 +84,7 @@ static void kvm_iidr_shows_the_revision(void **state)
 		m->config.kvm_revision = revision;
 		machine_start(m);
 		assert_int_equal(dist_read(m, GICD_IIDR), expected[revision]);
-		assert_int_equal(redist_read(m, 0, GICR_IIDR), expected[revision]);
+		assert_int_equal(redist_read(m, 0, GICR_IIDR), 0x4b00043b); /* not here */
 		assert_int_equal(redist_read(m, 0, GICR_CTLR), revision == 3 ? GICR_CTLR_IR | GICR_CTLR_CES : 0);
 		machine_stop(m);
 	}
@@ -201,7 +201,7 @@ static void sre_is_always_on(void **state)
 	machine_stop(m);
 }
 
-static void expect_reset_values(struct machine *m, uint32_t group_word, uint32_t enabled_sgis)
+static void expect_reset_values(struct machine *m, uint32_t group_word, uint32_t enabled_sgis, uint32_t spi_config)
 {
 	assert_int_equal(dist_read(m, GICD_CTLR), GICD_CTLR_ARE | GICD_CTLR_DS);
 	for (uint32_t word = 1; word <= 8; word++) {
@@ -210,8 +210,8 @@ static void expect_reset_values(struct machine *m, uint32_t group_word, uint32_t
 		assert_int_equal(dist_read(m, GICD_ICENABLER + 4 * word), 0);
 		assert_int_equal(dist_read(m, GICD_ISPENDR + 4 * word), 0);
 		assert_int_equal(dist_read(m, GICD_ISACTIVER + 4 * word), 0);
-		assert_int_equal(dist_read(m, GICD_ICFGR + 8 * word), 0);
-		assert_int_equal(dist_read(m, GICD_ICFGR + 8 * word + 4), 0);
+		assert_int_equal(dist_read(m, GICD_ICFGR + 8 * word), spi_config);
+		assert_int_equal(dist_read(m, GICD_ICFGR + 8 * word + 4), spi_config);
 	}
 	for (uint32_t intid = GIC_FIRST_SPI; intid < 288; intid++) {
 		assert_int_equal(dist_read_width(m, GICD_IPRIORITYR + intid, 1), 0);
@@ -246,7 +246,7 @@ static void native_reset_values(void **state)
 	struct machine *m = machine_native(2);
 
 	(void)state;
-	expect_reset_values(m, 0, 0);
+	expect_reset_values(m, 0, 0, 0);
 	assert_int_equal(redist_read(m, 0, GICR_WAKER), 6);
 	assert_int_equal(redist_read(m, 0, GICR_CTLR), 0);
 	machine_stop(m);
@@ -257,7 +257,7 @@ static void kvm_reset_values(void **state)
 	struct machine *m = machine_start(machine_describe(VGIC_PROFILE_KVM, 2));
 
 	(void)state;
-	expect_reset_values(m, 0xffffffff, 0xffff);
+	expect_reset_values(m, 0xffffffff, 0xffff, 0xaaaaaaaa); /* SPIs are edge-triggered */
 	assert_int_equal(redist_read(m, 0, GICR_WAKER), 0);
 	machine_stop(m);
 }
@@ -273,6 +273,21 @@ static void native_ctlr_has_two_group_enables(void **state)
 	assert_int_equal(dist_read(m, GICD_CTLR), 0x51);
 	dist_write(m, GICD_CTLR, 0);
 	assert_int_equal(dist_read(m, GICD_CTLR), 0x50);
+	machine_stop(m);
+}
+
+static void kvm_ppis_stay_level_sensitive(void **state)
+{
+	struct machine *m = machine_start(machine_describe(VGIC_PROFILE_KVM, 1));
+
+	(void)state;
+	redist_write(m, 0, GICR_ICFGR1, 0xffffffff);
+	assert_int_equal(redist_read(m, 0, GICR_ICFGR1), 0);
+	redist_write(m, 0, GICR_ISENABLER0, 1u << 20);
+	assert_int_equal(vgic_set_ppi(vgic_vcpu_by_index(m->vgic, 0), 20, 0, true), 0);
+	assert_int_equal(redist_read(m, 0, GICR_ISPENDR0), 1u << 20);
+	assert_int_equal(vgic_set_ppi(vgic_vcpu_by_index(m->vgic, 0), 20, 0, false), 0);
+	assert_int_equal(redist_read(m, 0, GICR_ISPENDR0), 0);
 	machine_stop(m);
 }
 
@@ -385,6 +400,7 @@ int main(void)
 		cmocka_unit_test(native_reset_values),
 		cmocka_unit_test(kvm_reset_values),
 		cmocka_unit_test(native_ctlr_has_two_group_enables),
+		cmocka_unit_test(kvm_ppis_stay_level_sensitive),
 		cmocka_unit_test(kvm_ctlr_has_one_enable_for_both_groups),
 		cmocka_unit_test(kvm_irouter_has_neither_irm_nor_aff3),
 		cmocka_unit_test(statusr_needs_its_feature),

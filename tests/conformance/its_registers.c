@@ -599,6 +599,69 @@ static void kvm_profile_shows_kvms_registers(void **state)
 	machine_stop(m);
 }
 
+static void kvm_its_shows_all_id_registers(void **state)
+{
+	static const uint32_t ids[12] = { 0x40, 0, 0, 0, 0x92, 0xb4, 0x3b, 0, 0x0d, 0xf0, 0x05, 0xb1 };
+	struct machine *m = its_describe(1, 1);
+
+	(void)state;
+	m->config.profile = VGIC_PROFILE_KVM;
+	m->config.features = VGIC_FEATURE_LPIS;
+	machine_start(m);
+	for (uint32_t i = 0; i < 12; i++) {
+		assert_int_equal(its_read(m, 0, 0xffd0 + 4 * i, 4), ids[i]);
+		assert_int_equal(redist_read(m, 0, 0xffd0 + 4 * i), i == 6 ? 0x3b : 0);
+	}
+	machine_stop(m);
+}
+
+/* Each cacheability and shareability that can be written, and what KVM shows for it. */
+static void kvm_shows_the_table_attributes_that_it_would_use(void **state)
+{
+	static const uint64_t inner[8] = { 3, 3, 2, 3, 4, 5, 6, 7 }, outer[8] = { 0, 1 },
+			      shareability[4] = { 0, 1, 1, 3 };
+	struct machine *m = its_describe(1, 1);
+
+	(void)state;
+	m->config.profile = VGIC_PROFILE_KVM;
+	m->config.features = VGIC_FEATURE_LPIS;
+	machine_start(m);
+	assert_int_equal(redist_read_width(m, 0, GICR_PROPBASER, 8), 0x580);
+	assert_int_equal(redist_read_width(m, 0, GICR_PENDBASER, 8), 0x580);
+	for (uint64_t i = 0; i < 8 * 8 * 4; i++) {
+		const uint64_t in = i % 8, out = i / 8 % 8, share = i / 64;
+		const uint64_t gits = in << 59 | out << 53 | share << 10, gicr = in << 7 | out << 56 | share << 10;
+		const uint64_t gits_shown = inner[in] << 59 | outer[out] << 53 | shareability[share] << 10;
+		const uint64_t gicr_shown = inner[in] << 7 | outer[out] << 56 | shareability[share] << 10;
+
+		its_write(m, 0, GITS_CBASER, 8, QUEUE(0) | gits);
+		assert_int_equal(its_read(m, 0, GITS_CBASER, 8), QUEUE(0) | gits_shown);
+		its_write(m, 0, GITS_BASER0, 8, DEVICE_TABLE(0) | gits);
+		assert_int_equal(its_read(m, 0, GITS_BASER0, 8), 0x0107000000000200ull | DEVICE_TABLE(0) | gits_shown);
+		its_write(m, 0, GITS_BASER1, 8, COLLECTION_TABLE(0) | gits);
+		assert_int_equal(its_read(m, 0, GITS_BASER1, 8),
+				 0x0407000000000200ull | COLLECTION_TABLE(0) | gits_shown);
+		redist_write_width(m, 0, GICR_PROPBASER, 8, PROPERTY_TABLE | 15 | gicr);
+		assert_int_equal(redist_read_width(m, 0, GICR_PROPBASER, 8), PROPERTY_TABLE | 15 | gicr_shown);
+		redist_write_width(m, 0, GICR_PENDBASER, 8, PENDING_TABLE(0) | gicr);
+		assert_int_equal(redist_read_width(m, 0, GICR_PENDBASER, 8), PENDING_TABLE(0) | gicr_shown);
+	}
+	machine_stop(m);
+}
+
+static void kvm_queue_begins_at_64_kib(void **state)
+{
+	struct machine *m = its_describe(1, 1);
+
+	(void)state;
+	m->config.profile = VGIC_PROFILE_KVM;
+	m->config.features = VGIC_FEATURE_LPIS;
+	machine_start(m);
+	its_write(m, 0, GITS_CBASER, 8, QUEUE(0) | 0xf000 | 3ull << 59);
+	assert_int_equal(its_read(m, 0, GITS_CBASER, 8), QUEUE(0) | 3ull << 59);
+	machine_stop(m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -632,6 +695,9 @@ int main(void)
 		cmocka_unit_test(doorbell_page_reads_as_zero),
 		cmocka_unit_test(frames_are_found_by_address),
 		cmocka_unit_test(kvm_profile_shows_kvms_registers),
+		cmocka_unit_test(kvm_its_shows_all_id_registers),
+		cmocka_unit_test(kvm_shows_the_table_attributes_that_it_would_use),
+		cmocka_unit_test(kvm_queue_begins_at_64_kib),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

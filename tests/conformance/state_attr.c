@@ -530,6 +530,7 @@ static void kvm_shows_levels_of_level_sensitive_lines_only(void **state)
 
 	(void)state;
 	irq_set_edge(m, 0, 40, true);
+	irq_set_edge(m, 0, 41, false);
 	vgic_set_spi(m->vgic, 40, 0, true);
 	vgic_set_spi(m->vgic, 41, 0, true);
 	assert_int_equal(levels_get(m, 0, 32), 1u << 9);

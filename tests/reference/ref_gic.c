@@ -122,7 +122,8 @@ static void irq_reset(const struct ref_gic *ref, struct irq *irq, uint32_t intid
 	irq->exists = true;
 	irq->latch = false;
 	irq->active = false;
-	irq->edge = is_sgi;
+	/* SPIs begin edge-triggered in KVM. */
+	irq->edge = is_sgi || (is_kvm(ref) && intid >= GIC_FIRST_SPI);
 	irq->enabled = is_sgi && is_kvm(ref);
 	irq->group = is_kvm(ref) ? GROUP1 : GROUP0;
 	irq->priority = 0;
@@ -432,7 +433,7 @@ static void make_sgi_pending(struct ref_gic *ref, uint32_t vcpu, uint32_t intid,
 static void send_sgi(struct ref_gic *ref, uint32_t sender, uint64_t value, bool only_group0)
 {
 	const uint32_t intid = (value >> ICC_SGIR_INTID_SHIFT) & 15;
-	const unsigned range = (value >> ICC_SGIR_RS_SHIFT) & 15;
+	const unsigned range = has_feature(ref, VGIC_FEATURE_RSS) ? (value >> ICC_SGIR_RS_SHIFT) & 15 : 0;
 	const uint64_t aff1 = (value >> ICC_SGIR_AFF1_SHIFT) & 0xff;
 	const uint64_t aff2 = (value >> ICC_SGIR_AFF2_SHIFT) & 0xff;
 	const uint64_t aff3 = (value >> ICC_SGIR_AFF3_SHIFT) & 0xff;
@@ -443,10 +444,6 @@ static void send_sgi(struct ref_gic *ref, uint32_t sender, uint64_t value, bool 
 			if (i != sender)
 				make_sgi_pending(ref, i, intid, only_group0);
 		}
-		return;
-	}
-	if (range != 0 && !has_feature(ref, VGIC_FEATURE_RSS)) {
-		count_error(ref, VGIC_GUEST_SGI_NO_TARGET);
 		return;
 	}
 	for (unsigned bit = 0; bit < 16; bit++) {
@@ -967,8 +964,8 @@ static void write_icfgr(struct ref_gic *ref, const struct access *a, uint64_t va
 	for (uint32_t i = 0; i < 16; i++) {
 		struct irq *irq = find_irq(ref, a->vcpu, first + i);
 
-		/* SGIs are edge-triggered: their fields are read-only. */
-		if (irq != NULL && (a->vcpu == REF_NO_VCPU || first + i >= GIC_FIRST_PPI))
+		/* SGIs are edge-triggered: their fields are read-only. So are those of PPIs in KVM. */
+		if (irq != NULL && (a->vcpu == REF_NO_VCPU || (first + i >= GIC_FIRST_PPI && !is_kvm(ref))))
 			irq->edge = (value >> (2 * i + 1)) & 1;
 	}
 }
@@ -1039,9 +1036,12 @@ static uint64_t read_dist_typer(const struct ref_gic *ref)
 	return value;
 }
 
-static uint64_t read_iidr(const struct ref_gic *ref)
+/* KVM shows its revision in the distributor only. */
+static uint64_t read_iidr(const struct ref_gic *ref, const struct access *a)
 {
-	return is_kvm(ref) ? 0x4b00043bu | ref->config.kvm_revision << 12 : 0x76001000u;
+	const uint32_t revision = a->vcpu == REF_NO_VCPU ? ref->config.kvm_revision : 0;
+
+	return is_kvm(ref) ? 0x4b00043bu | revision << 12 : 0x76001000u;
 }
 
 static uint64_t read_id(const struct ref_gic *ref, const struct access *a)
@@ -1156,7 +1156,7 @@ static uint64_t read_reg(struct ref_gic *ref, const struct access *a)
 	case REG_DIST_TYPER:
 		return read_dist_typer(ref);
 	case REG_IIDR:
-		return read_iidr(ref);
+		return read_iidr(ref, a);
 	case REG_STATUSR:
 		return v == NULL ? ref->statusr : v->statusr;
 	case REG_IGROUPR:

@@ -312,6 +312,23 @@ uint64_t ref_lpis_read(const struct ref_lpis *r, uint32_t vcpu, uint32_t offset)
 	return offset == GICR_PENDBASER ? r->redists[vcpu].pendbaser : 0;
 }
 
+/*
+ * The cacheability and shareability that KVM shows for what was written: inner and outer cacheability in bits of which the
+ * lowest are given, shareability in bits 11:10. The native profile shows what was written.
+ */
+static uint64_t accepted(const struct ref_lpis *r, uint64_t value, unsigned inner, unsigned outer)
+{
+	if (!r->kvm)
+		return value;
+	if ((value >> inner & 7) < 2)
+		value = (value & ~(7ull << inner)) | 3ull << inner;
+	if ((value >> outer & 7) > 1)
+		value &= ~(7ull << outer);
+	if ((value >> 10 & 3) == 2)
+		value ^= 3ull << 10;
+	return value;
+}
+
 static uint64_t merge(uint64_t old, uint64_t value, uint64_t mask)
 {
 	return (old & ~mask) | (value & mask);
@@ -352,12 +369,12 @@ void ref_lpis_write(struct ref_lpis *r, uint32_t vcpu, uint32_t offset, uint64_t
 		break;
 	case GICR_PROPBASER:
 		if (!redist->enabled)
-			r->propbaser = merge(r->propbaser, value, mask) & PROPBASER_WRITABLE;
+			r->propbaser = accepted(r, merge(r->propbaser, value, mask) & PROPBASER_WRITABLE, 7, 56);
 		break;
 	case GICR_PENDBASER:
 		if (redist->enabled)
 			break;
-		redist->pendbaser = merge(redist->pendbaser, value, mask) & PENDBASER_WRITABLE;
+		redist->pendbaser = accepted(r, merge(redist->pendbaser, value, mask) & PENDBASER_WRITABLE, 7, 56);
 		if (mask & GICR_PENDBASER_PTZ)
 			redist->ptz = (value & GICR_PENDBASER_PTZ) != 0;
 		break;
@@ -753,8 +770,8 @@ static uint64_t read_its_id(const struct ref_lpis *r, uint32_t offset)
 	/* PIDR4 to PIDR7, PIDR0 to PIDR3, CIDR0 to CIDR3 */
 	static const uint8_t ids[12] = { 0x44, 0, 0, 0, 0x92, 0xb4, 0x3b, 0, 0x0d, 0xf0, 0x05, 0xb1 };
 
-	if (r->kvm && offset != GIC_PIDR2)
-		return 0;
+	if (r->kvm && offset == GIC_ID_FIRST)
+		return 0x40;
 	return ids[(offset - GIC_ID_FIRST) / 4];
 }
 
@@ -804,6 +821,7 @@ static void write_baser(struct ref_lpis *r, struct its *its, unsigned table, uin
 	if (table == 0)
 		its->baser[table] |= merge(its->baser[table], value, mask) & GITS_BASER_INDIRECT;
 	its->baser[table] &= ~0x0300ull; /* the page size is fixed */
+	its->baser[table] = accepted(r, its->baser[table], 59, 53);
 	if (its->baser[table] & GITS_BASER_VALID)
 		return;
 	for (uint32_t i = 0; table == 0 && i < its->max_devices; i++) {
@@ -828,7 +846,9 @@ static void write_its_register(struct ref_lpis *r, struct its *its, uint32_t off
 	case GITS_CBASER:
 		if (its->enabled)
 			break;
-		its->cbaser = merge(its->cbaser, value, mask) & CBASER_WRITABLE;
+		its->cbaser = accepted(r, merge(its->cbaser, value, mask) & CBASER_WRITABLE, 59, 53);
+		if (r->kvm)
+			its->cbaser &= ~0xf000ull; /* a queue begins at a multiple of 64 KiB */
 		its->cwriter = 0;
 		its->creadr = 0;
 		break;
@@ -1035,8 +1055,8 @@ void ref_lpis_reset(struct ref_lpis *r)
 		*find_lpi(r, intid) =
 			(struct lpi){ .irq = { .exists = true, .edge = true, .group = 1 }, .target = NOWHERE };
 	for (uint32_t i = 0; i < r->num_vcpus; i++)
-		r->redists[i] = (struct redist){ .id = r->redists[i].id };
-	r->propbaser = 0;
+		r->redists[i] = (struct redist){ .id = r->redists[i].id, .pendbaser = r->kvm ? 0x580 : 0 };
+	r->propbaser = r->kvm ? 0x580 : 0;
 }
 
 static void create_its(struct its *its, const struct vgic_its_config *config)
