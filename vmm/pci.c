@@ -154,12 +154,11 @@ static void write_config(struct pci_function *function, unsigned offset, unsigne
 static const struct pci_bar *find_registers(const struct pci_function *function, unsigned index, uint32_t offset,
 					    unsigned width)
 {
-	const struct pci_bar *bar;
+	const struct pci_bar *bar = &function->bars[index];
 
-	if (index >= PCI_NUM_BARS)
+	if (index >= PCI_NUM_BARS || !bar->ops || offset >= bar->size || width > bar->size - offset)
 		return NULL;
-	bar = &function->bars[index];
-	return bar->ops && offset < bar->size && width <= bar->size - offset ? bar : NULL;
+	return bar;
 }
 
 bool pci_bar_read(struct pci_function *function, unsigned index, uint32_t offset, unsigned width, uint32_t *value)

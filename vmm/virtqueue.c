@@ -33,8 +33,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "fence.h"
-
 #define DESC_SIZE       16u
 #define DESC_F_NEXT     1u
 #define DESC_F_WRITE    2u
@@ -230,7 +228,7 @@ static bool interrupts_are_off(const struct virtqueue *queue)
 
 bool virtqueue_wants_interrupt(struct virtqueue *queue)
 {
-	full_fence();
+	atomic_thread_fence(memory_order_seq_cst);
 	if (!interrupts_are_off(queue))
 		return true;
 	if (queue->same_thread)
