@@ -29,6 +29,7 @@ CHECK_GROUPS := \
 	asan-conformance:$(ASAN):conformance:40 \
 	asan-stress:$(ASAN):stress:85 \
 	tsan-stress:$(TSAN):stress:40 \
+	tsan-vmm:$(TSAN):vmm-threads:15 \
 	boot:$(BUILD):boot:35
 
 # What `make check-all` runs after these.

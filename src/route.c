@@ -192,12 +192,13 @@ int vgic_signal_gsi(struct vgic_routes *routes, uint32_t gsi)
 	return deliver(routes, w);
 }
 
-/* Drive the source that an entry leads to. Returns whether its level has changed, or -ENODEV if it leads to none. R13. */
-static int drive_line(struct vgic_routes *routes, struct route_entry *e, bool level)
+/* R13. */
+int route_drive(struct vgic_routes *routes, uint32_t gsi, bool level)
 {
+	struct route_entry *e = &routes->entries[gsi];
+	int result = -ENODEV;
 	irq_word before;
 	route_word w;
-	int result = -ENODEV;
 
 	atomic_fetch_add_explicit(&e->drivers, 1, memory_order_acq_rel);
 	w = read_entry(routes, e);
@@ -216,7 +217,7 @@ int vgic_set_gsi(struct vgic_routes *routes, uint32_t gsi, bool level)
 	if (gsi >= routes->num_gsis)
 		return -EINVAL;
 	if (route_kind(route_read(routes, gsi)) == ROUTE_TO_LINE) {
-		const int changed = drive_line(routes, &routes->entries[gsi], level);
+		const int changed = route_drive(routes, gsi, level);
 
 		if (changed >= 0)
 			return changed;

@@ -6,6 +6,7 @@
 #ifndef VGIC_SRC_ROUTE_H
 #define VGIC_SRC_ROUTE_H
 
+#include <vgic/irqfd.h>
 #include <vgic/route.h>
 
 #include "vgic_internal.h"
@@ -82,6 +83,15 @@ int route_resample_gsi(struct vgic_routes *routes, uint32_t gsi, uint64_t token)
 
 /* No longer; its line is lowered. */
 void route_forget_gsi(struct vgic_routes *routes, uint32_t gsi);
+
+/*
+ * Drive the line that a GSI leads to. Any thread, no lock. Returns 1 if that changed
+ * the level of its source, 0 if it had that level, or -ENODEV if it leads to none.
+ */
+int route_drive(struct vgic_routes *routes, uint32_t gsi, bool level);
+
+/* The table that irqfds are of. */
+const struct vgic_routes *irqfd_routes(const struct vgic_irqfds *irqfds);
 
 /* A deactivation has lowered these sources of an SPI. Any thread, no lock. */
 void route_resample(struct vgic *vgic, uint32_t intid, uint32_t sources);

@@ -154,11 +154,12 @@ static void write_config(struct pci_function *function, unsigned offset, unsigne
 static const struct pci_bar *find_registers(const struct pci_function *function, unsigned index, uint32_t offset,
 					    unsigned width)
 {
-	const struct pci_bar *bar = &function->bars[index];
+	const struct pci_bar *bar;
 
-	if (index >= PCI_NUM_BARS || !bar->ops || offset >= bar->size || width > bar->size - offset)
+	if (index >= PCI_NUM_BARS)
 		return NULL;
-	return bar;
+	bar = &function->bars[index];
+	return bar->ops && offset < bar->size && width <= bar->size - offset ? bar : NULL;
 }
 
 bool pci_bar_read(struct pci_function *function, unsigned index, uint32_t offset, unsigned width, uint32_t *value)

@@ -120,16 +120,23 @@ static const char *icc_name(uint32_t reg, char *buffer)
 	return buffer;
 }
 
-/* Every line begins with the time in seconds and the vCPU. */
+/* Every line begins with the time in seconds and the vCPU. Devices' threads write lines too: each stays in one piece. */
 static void begin_line(struct trace *trace, const struct machine *machine, const struct vcpu *vcpu)
 {
 	const uint64_t now = machine_now(machine);
 
+	flockfile(trace->file);
 	fprintf(trace->file, "%" PRIu64 ".%09" PRIu64 " ", now / 1000000000u, now % 1000000000u);
 	if (vcpu)
 		fprintf(trace->file, "vcpu%u ", vcpu->index);
 	else
 		fputs("- ", trace->file);
+}
+
+static void end_line(struct trace *trace)
+{
+	fputc('\n', trace->file);
+	funlockfile(trace->file);
 }
 
 static const char *direction(bool is_write)
@@ -147,8 +154,9 @@ static void trace_frame(struct trace *trace, const struct vcpu *vcpu, const stru
 		return;
 	find_name(names, num_names, offset, name);
 	begin_line(trace, vcpu->machine, vcpu);
-	fprintf(trace->file, "%s %s offset 0x%04" PRIx32 " width %u value 0x%" PRIx64 "\n", direction(is_write), name,
+	fprintf(trace->file, "%s %s offset 0x%04" PRIx32 " width %u value 0x%" PRIx64, direction(is_write), name,
 		offset, width, value);
+	end_line(trace);
 }
 
 void trace_dist(struct trace *trace, const struct vcpu *vcpu, bool is_write, uint32_t offset, unsigned width,
@@ -172,8 +180,9 @@ void trace_redist(struct trace *trace, const struct vcpu *vcpu, unsigned frame, 
 		return;
 	find_name(redist_names, ARRAY_SIZE(redist_names), offset, name);
 	begin_line(trace, vcpu->machine, vcpu);
-	fprintf(trace->file, "%s %s of vcpu%u offset 0x%05" PRIx32 " width %u value 0x%" PRIx64 "\n",
-		direction(is_write), name, frame, offset, width, value);
+	fprintf(trace->file, "%s %s of vcpu%u offset 0x%05" PRIx32 " width %u value 0x%" PRIx64, direction(is_write),
+		name, frame, offset, width, value);
+	end_line(trace);
 }
 
 void trace_icc(struct trace *trace, const struct vcpu *vcpu, bool is_write, uint32_t reg, uint64_t value, int result)
@@ -190,7 +199,7 @@ void trace_icc(struct trace *trace, const struct vcpu *vcpu, bool is_write, uint
 		fprintf(trace->file, " acknowledged %" PRIu64, value);
 	else
 		fprintf(trace->file, " value 0x%" PRIx64, value);
-	fputc('\n', trace->file);
+	end_line(trace);
 }
 
 void trace_lines(struct trace *trace, struct vcpu *vcpu, unsigned lines)
@@ -199,7 +208,8 @@ void trace_lines(struct trace *trace, struct vcpu *vcpu, unsigned lines)
 		return;
 	vcpu->traced_lines = lines;
 	begin_line(trace, vcpu->machine, vcpu);
-	fprintf(trace->file, "lines %s\n", lines & VGIC_LINE_FIQ ? "FIQ" : lines & VGIC_LINE_IRQ ? "IRQ" : "none");
+	fprintf(trace->file, "lines %s", lines & VGIC_LINE_FIQ ? "FIQ" : lines & VGIC_LINE_IRQ ? "IRQ" : "none");
+	end_line(trace);
 }
 
 void trace_event(struct trace *trace, const struct machine *machine, const struct vcpu *vcpu, const char *format, ...)
@@ -212,7 +222,7 @@ void trace_event(struct trace *trace, const struct machine *machine, const struc
 	va_start(args, format);
 	vfprintf(trace->file, format, args);
 	va_end(args);
-	fputc('\n', trace->file);
+	end_line(trace);
 }
 
 int trace_open(const char *path, struct trace **result)

@@ -13,11 +13,13 @@ void message(const char *format, ...)
 	va_list args;
 
 	fflush(stdout);
+	flockfile(stderr); /* devices' threads have messages too */
 	fputs("vgic-vmm: ", stderr);
 	va_start(args, format);
 	vfprintf(stderr, format, args);
 	va_end(args);
 	fputc('\n', stderr);
+	funlockfile(stderr);
 }
 
 uint64_t monotonic_ns(void)

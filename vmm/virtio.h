@@ -90,7 +90,7 @@ struct virtio_device_ops {
 struct virtio_transport_ops {
 	void (*interrupt_queue)(void *transport, unsigned index);
 	void (*interrupt_config)(void *transport);
-	void (*fail)(void *transport, const char *why);
+	void (*report_failure)(void *transport, const char *why);
 	int (*bind_call_fd)(void *transport, unsigned index, int eventfd);
 };
 
@@ -133,7 +133,7 @@ static inline void virtio_interrupt_config(struct virtio_device *device)
  */
 static inline void virtio_fail(struct virtio_device *device, const char *why)
 {
-	device->transport_ops->fail(device->transport, why);
+	device->transport_ops->report_failure(device->transport, why);
 }
 
 /*

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fence.h"
 #include "pci.h"
 #include "util.h"
 
@@ -153,7 +154,7 @@ static int bind_call_fd(void *owner, unsigned index, int eventfd)
 static const struct virtio_transport_ops transport_ops = {
 	.interrupt_queue = interrupt_queue,
 	.interrupt_config = interrupt_config,
-	.fail = fail,
+	.report_failure = fail,
 	.bind_call_fd = bind_call_fd,
 };
 
@@ -226,7 +227,7 @@ static void notify_queue(struct virtio_pci *t, unsigned index)
 	if (index >= t->device->num_queues || !t->queues[index].started || atomic_load(&t->failed) ||
 	    !pci_is_bus_master(&t->function))
 		return;
-	atomic_thread_fence(memory_order_seq_cst);
+	full_fence();
 	t->device->ops->notify_queue(t->device, index);
 }
 

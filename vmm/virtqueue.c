@@ -33,6 +33,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "fence.h"
+
 #define DESC_SIZE       16u
 #define DESC_F_NEXT     1u
 #define DESC_F_WRITE    2u
@@ -228,7 +230,7 @@ static bool interrupts_are_off(const struct virtqueue *queue)
 
 bool virtqueue_wants_interrupt(struct virtqueue *queue)
 {
-	atomic_thread_fence(memory_order_seq_cst);
+	full_fence();
 	if (!interrupts_are_off(queue))
 		return true;
 	if (queue->same_thread)

@@ -137,6 +137,7 @@ void vgic_irqfds_config_init(struct vgic_irqfds_config *config);
  *            without watch and unwatch
  *   -EBUSY   the controller has irqfds already
  *   -ENOMEM  no memory
+ *   -ENOSYS  the library was built without irqfds
  *   -EAGAIN, -EMFILE, -ENFILE and others: what creating a thread, an eventfd or an epoll instance returned
  */
 int vgic_irqfds_create(struct vgic_routes *routes, const struct vgic_irqfds_config *config,

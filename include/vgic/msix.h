@@ -80,7 +80,7 @@ void vgic_msix_config_init(struct vgic_msix_config *config);
  * @config:  what they are; may be freed afterwards
  * @msix:    where they are stored; untouched on error
  *
- * Routes and irqfds must live longer. All memory is allocated here, 32 bytes for each vector.
+ * Routes and irqfds must live longer. All memory is allocated here, 64 bytes for each vector.
  *
  * Returns 0, or
  *   -EINVAL  a NULL pointer, a size that is no known one, an unknown kind, a number of vectors that it does not have,
