@@ -11,9 +11,12 @@
 #include "virtio_pci.h"
 
 /* Puts @device on the bus; it is the machine's afterwards, or destroyed. */
-static int add_device(struct machine *machine, struct virtio_device *device)
+static int add_device(struct machine *machine, struct virtio_device *device, unsigned vectors)
 {
-	int ret = virtio_pci_create(&machine->pci, device, &machine->devices[machine->num_devices]);
+	int ret;
+
+	device->num_vectors = (uint16_t)vectors;
+	ret = virtio_pci_create(&machine->pci, device, &machine->devices[machine->num_devices]);
 
 	if (ret) {
 		message("%s: cannot be put on the PCI bus: %s", device->name, strerror(-ret));
@@ -62,7 +65,7 @@ static int add_disk(struct machine *machine, const struct disk_option *option)
 	const int ret = option->vhost_user ? make_vhost_user_disk(machine, option, &device) :
 					     make_disk(machine, option, &device);
 
-	return ret ? ret : add_device(machine, device);
+	return ret ? ret : add_device(machine, device, option->vectors);
 }
 
 int devices_create(struct machine *machine)

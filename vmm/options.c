@@ -82,11 +82,12 @@ static const char help[] =
 	"  -m, --memory M          memory in MiB, or with a suffix as in 2G (default: 512)\n"
 	"      --vcpu-ids N,N,...  libvgic's id of each vCPU, which the guest sees as\n"
 	"                          GICR_TYPER.Processor_Number (default: 0,1,2,...)\n"
-	"      --disk FILE[,queues=N][,readonly]\n"
+	"      --disk FILE[,queues=N][,vectors=N][,readonly]\n"
 	"                          a disk whose contents are a file or block device; the first is the\n"
 	"                          guest's /dev/vda, and so on up to 16. N queues, 1 to 64, with an\n"
-	"                          MSI-X vector each (default: one for each vCPU)\n"
-	"      --vhost-user-blk SOCKET[,queues=N]\n"
+	"                          MSI-X vector each (default: one for each vCPU); with vectors=N,\n"
+	"                          2 to 65, Linux lets them share one where these are too few\n"
+	"      --vhost-user-blk SOCKET[,queues=N][,vectors=N]\n"
 	"                          the next disk, served by the process that listens at SOCKET by the\n"
 	"                          vhost-user protocol, such as qemu-storage-daemon. Needs real time,\n"
 	"                          and makes it the default\n"
@@ -201,36 +202,56 @@ static unsigned parse_ids(const char *text, uint32_t ids[MAX_CPUS])
 	}
 }
 
-/* PATH[,queues=N][,readonly], which is cut into its parts. Returns NULL, or what is wrong with @suffix. */
+/* "NAME=NUMBER". Returns false if @text has another name; *value is outside of all bounds if the number is none. */
+static bool parse_named_number(const char *text, const char *name, uint64_t *value)
+{
+	const size_t length = strlen(name);
+
+	if (strncmp(text, name, length) != 0 || text[length] != '=')
+		return false;
+	if (!parse_whole_number(text + length + 1, value))
+		*value = UINT64_MAX;
+	return true;
+}
+
+/* One part behind the file or socket. Returns NULL, or what is wrong with it. */
+static const char *parse_disk_part(const char *part, struct disk_option *disk)
+{
+	uint64_t value;
+
+	if (parse_named_number(part, "queues", &value)) {
+		disk->queues = (unsigned)value;
+		return value >= 1 && value <= VIRTIO_MAX_QUEUES ? NULL : "a disk has 1 to 64 queues";
+	}
+	if (parse_named_number(part, "vectors", &value)) {
+		disk->vectors = (unsigned)value;
+		return value >= 2 && value <= VIRTIO_MAX_QUEUES + 1 ? NULL : "a disk has 2 to 65 vectors";
+	}
+	if (disk->vhost_user)
+		return "behind the socket --vhost-user-blk takes queues=N and vectors=N";
+	disk->read_only = strcmp(part, "readonly") == 0;
+	return disk->read_only ?
+		       NULL :
+		       "behind the file --disk takes queues=N, vectors=N and readonly (a name with a comma in it: "
+		       "link to it)";
+}
+
+/* PATH and what follows it, which is cut into its parts. Returns NULL, or what is wrong with @suffix. */
 static const char *parse_disk(char *text, struct disk_option *disk, const char **suffix)
 {
+	const char *wrong = NULL;
 	char *part = text;
-	uint64_t value;
 
 	*suffix = text;
 	disk->path = strsep(&part, ",");
 	if (*disk->path == '\0')
 		return disk->vhost_user ? "--vhost-user-blk needs the name of a socket" :
 					  "--disk needs the name of a file";
-	while (part) {
-		char *next = strchr(part, ',');
-
-		*suffix = part;
-		if (next)
-			*next++ = '\0';
-		if (strcmp(part, "readonly") == 0 && !disk->vhost_user)
-			disk->read_only = true;
-		else if (strncmp(part, "queues=", 7) != 0)
-			return disk->vhost_user ?
-				       "behind the socket --vhost-user-blk takes queues=N" :
-				       "behind the file --disk takes queues=N and readonly (a name with a comma in it: link to it)";
-		else if (!parse_whole_number(part + 7, &value) || value < 1 || value > VIRTIO_MAX_QUEUES)
-			return "a disk has 1 to 64 queues";
-		else
-			disk->queues = (unsigned)value;
-		part = next;
+	while (part && !wrong) {
+		*suffix = strsep(&part, ",");
+		wrong = parse_disk_part(*suffix, disk);
 	}
-	return NULL;
+	return wrong;
 }
 
 /* ---- The whole ------------------------------------------------------------------------ */

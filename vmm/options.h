@@ -13,7 +13,8 @@
 struct disk_option {
 	const char *path; /* of the file, or of the socket */
 	bool vhost_user;
-	unsigned queues; /* 0: not given */
+	unsigned queues;  /* 0: not given */
+	unsigned vectors; /* 0: not given */
 	bool read_only;
 };
 

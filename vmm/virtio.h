@@ -101,6 +101,7 @@ struct virtio_device {
 	const struct guest_ram *ram;
 	uint16_t id;             /* VIRTIO_ID_* */
 	uint16_t num_queues;     /* 1 to VIRTIO_MAX_QUEUES */
+	uint16_t num_vectors;    /* of MSI-X; 0: one for each queue, and one for the configuration */
 	uint16_t max_queue_size; /* a power of two, up to VIRTIO_MAX_QUEUE_SIZE */
 	uint32_t config_size;
 	uint64_t features; /* what is offered, beside VIRTIO_F_VERSION_1 */

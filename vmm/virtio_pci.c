@@ -631,7 +631,8 @@ static int build(struct virtio_pci *t, struct pci_host *host)
 	if (ret)
 		return ret;
 	pci_add_bar(&t->function, REGISTERS_BAR, REGISTERS_SIZE, &registers, t);
-	ret = pci_add_msix(&t->function, MSIX_BAR, t->device->num_queues + 1u);
+	ret = pci_add_msix(&t->function, MSIX_BAR,
+			   t->device->num_vectors ? t->device->num_vectors : t->device->num_queues + 1u);
 	if (ret)
 		return ret;
 	return pci_add_function(host, &t->function);

@@ -157,8 +157,8 @@ head -c 8388608 /dev/zero >large
 expect_flat 'an initial RAM disk that is too large' 1 '' 'do not fit into memory beside' hello --memory 8 --initrd large
 
 # vhost-user-blk: what the command line and a back end that is none can do wrong. boot-test.sh has the real one.
-for bad in '' ,queues=1 s,queues=0 s,queues=65 s,readonly s,; do
-	expect "--vhost-user-blk '$bad' is a usage error" 2 '' 'the name of a socket|1 to 64 queues|takes queues=N' \
+for bad in '' ,queues=1 s,queues=0 s,queues=65 s,vectors=1 s,vectors=66 s,queues=x s,readonly s,; do
+	expect "--vhost-user-blk '$bad' is a usage error" 2 '' 'the name of a socket|1 to 64 queues|2 to 65 vectors|takes queues=N' \
 		--kernel hello --vhost-user-blk "$bad"
 done
 expect '--vhost-user-blk has no virtual time' 2 '' 'cannot go with --virtual-time' \
