@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "gic.h"
 #include "machine.h"
 #include "util.h"
 #include "vhost_user_blk.h"
@@ -72,7 +73,9 @@ int devices_create(struct machine *machine)
 {
 	int ret = 0;
 
-	pci_host_init(&machine->pci, machine);
+	if (machine->options->num_disks > 0)
+		ret = gic_create_routes(machine);
+	pci_host_init(&machine->pci, machine, machine->routes, machine->irqfds);
 	for (unsigned i = 0; i < machine->options->num_disks && !ret; i++)
 		ret = add_disk(machine, &machine->options->disks[i]);
 	return ret;
@@ -89,4 +92,5 @@ void devices_destroy(struct machine *machine)
 	for (unsigned i = 0; i < machine->num_devices; i++)
 		virtio_pci_destroy(machine->devices[i]);
 	machine->num_devices = 0;
+	gic_destroy_routes(machine);
 }

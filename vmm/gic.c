@@ -3,15 +3,19 @@
 #include "gic.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <vgic/msix.h>
 #include <vgic/vgic.h>
 
 #include "cpu.h"
 #include "machine.h"
 #include "trace.h"
 #include "util.h"
+
+#define NUM_GSIS 4096u /* more than enough for the vectors of as many disks as there can be */
 
 /* ---- Callbacks -------------------------------------------------------------------- */
 
@@ -145,6 +149,41 @@ int gic_create(struct machine *machine)
 	for (unsigned i = 0; i < machine->num_vcpus; i++)
 		machine->vcpus[i].gic = vgic_vcpu_by_index(machine->vgic, i);
 	return 0;
+}
+
+/* Signals are for the thread that runs the vCPUs: they end its wait for input. */
+static int create_irqfds(struct machine *machine)
+{
+	struct vgic_irqfds_config config;
+	sigset_t all;
+	sigset_t before;
+	int ret;
+
+	vgic_irqfds_config_init(&config);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	ret = vgic_irqfds_create(machine->routes, &config, &machine->irqfds);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return ret;
+}
+
+int gic_create_routes(struct machine *machine)
+{
+	int ret = vgic_routes_create(machine->vgic, NUM_GSIS, &machine->routes);
+
+	if (!ret && !machine->virtual_time)
+		ret = create_irqfds(machine);
+	if (ret)
+		message("cannot create the routes of interrupts: %s", strerror(-ret));
+	return ret;
+}
+
+void gic_destroy_routes(struct machine *machine)
+{
+	vgic_irqfds_destroy(machine->irqfds);
+	vgic_routes_destroy(machine->routes);
+	machine->irqfds = NULL;
+	machine->routes = NULL;
 }
 
 /* ---- Register accesses ---------------------------------------------------------------- */
@@ -309,10 +348,8 @@ void gic_signal_msi(struct machine *machine, uint32_t devid, uint32_t eventid)
 	vgic_its_signal(vgic_its_by_index(machine->vgic, 0), devid, eventid);
 }
 
-/* Elsewhere than at a doorbell it would be a write to memory, or to another device: the bus does not carry that. */
-void gic_send_message(struct machine *machine, uint32_t devid, uint64_t address, uint32_t data)
+void gic_signal_msix(struct machine *machine, struct vgic_msix *msix, uint32_t devid, unsigned vector)
 {
-	trace_event(machine->trace, machine, NULL, "msi device 0x%x event %u address 0x%llx", devid, data,
-		    (unsigned long long)address);
-	vgic_signal_msi(machine->vgic, address, data, devid, VGIC_MSI_VALID_DEVID);
+	trace_event(machine->trace, machine, NULL, "msi-x device 0x%x vector %u", devid, vector);
+	vgic_msix_signal(msix, vector);
 }

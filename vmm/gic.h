@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 struct machine;
+struct vgic_msix;
 struct vcpu;
 
 /* Make the controller for the machine's vCPUs and fill vcpu->gic. Returns 0, or prints a line, negative errno. */
@@ -35,7 +36,14 @@ void gic_set_ppi(struct vcpu *vcpu, uint32_t intid, unsigned source, bool level)
 /* A device's MSI. What is mapped nowhere is dropped. */
 void gic_signal_msi(struct machine *machine, uint32_t devid, uint32_t eventid);
 
-/* A message-signalled interrupt of a PCI function: a write of @data to @address. Any thread. */
-void gic_send_message(struct machine *machine, uint32_t devid, uint64_t address, uint32_t data);
+/* An event of a PCI function's vector. Any thread. */
+void gic_signal_msix(struct machine *machine, struct vgic_msix *msix, uint32_t devid, unsigned vector);
+
+/*
+ * Routes and irqfds for the functions on the PCI bus, in machine->routes and machine->irqfds. In virtual time there are no
+ * irqfds: they would need a thread. Returns 0, or prints a line, negative errno.
+ */
+int gic_create_routes(struct machine *machine);
+void gic_destroy_routes(struct machine *machine);
 
 #endif /* VMM_GIC_H */

@@ -103,6 +103,8 @@ struct machine {
 
 	uint32_t testdev_devid;
 	struct pl011 uart;
+	struct vgic_routes *routes; /* these two for the PCI bus; NULL if it is empty */
+	struct vgic_irqfds *irqfds;
 	struct pci_host pci;
 	struct virtio_pci *devices[MAX_DEVICES];
 	unsigned num_devices;

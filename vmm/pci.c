@@ -72,7 +72,6 @@ void pci_function_init(struct pci_function *function, const struct pci_identity 
 	pci_config_allow(function, PCI_COMMAND, 2, PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER | PCI_COMMAND_INTX_OFF);
 	pci_config_allow(function, PCI_CACHE_LINE_SIZE, 1, 0xff);
 	pci_config_allow(function, PCI_INTERRUPT_LINE, 1, 0xff);
-	pci_msix_init(function);
 }
 
 void pci_function_destroy(struct pci_function *function)
@@ -182,10 +181,13 @@ bool pci_bar_write(struct pci_function *function, unsigned index, uint32_t offse
 
 /* ---- The host ------------------------------------------------------------------------------ */
 
-void pci_host_init(struct pci_host *host, struct machine *machine)
+void pci_host_init(struct pci_host *host, struct machine *machine, struct vgic_routes *routes,
+		   struct vgic_irqfds *irqfds)
 {
 	memset(host, 0, sizeof(*host));
 	host->machine = machine;
+	host->routes = routes;
+	host->irqfds = irqfds;
 }
 
 int pci_add_function(struct pci_host *host, struct pci_function *function)
@@ -195,7 +197,7 @@ int pci_add_function(struct pci_host *host, struct pci_function *function)
 			continue;
 		host->slots[slot] = function;
 		function->slot = slot;
-		function->machine = host->machine;
+		function->host = host;
 		return 0;
 	}
 	return -ENOSPC;

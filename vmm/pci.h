@@ -7,6 +7,9 @@
  * The device tree calls it "pci-host-ecam-generic"; its msi-map makes the DeviceID
  * of a function its requester id (pci_devid()).
  *
+ * A vector of a function is a GSI of the host's route table (vgic/route.h); what the
+ * guest writes into the MSI-X table becomes its route (vgic/msix.h).
+ *
  * Threads. The guest's accesses, and everything else here, are made by the thread
  * that runs the vCPUs, with one exception: pci_msix_raise() may be called by any
  * thread, beside everything but pci_function_destroy().
@@ -14,12 +17,14 @@
 #ifndef VMM_PCI_H
 #define VMM_PCI_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct machine;
+struct vgic_irqfds;
+struct vgic_msix;
+struct vgic_routes;
 
 #define PCI_NUM_SLOTS        32u /* of the one bus; slot 0 stays empty, so that no DeviceID is 0 */
 #define PCI_NUM_BARS         6u
@@ -92,31 +97,18 @@ struct pci_function_ops {
 	void (*after_config_write)(void *owner, unsigned offset, unsigned width);
 };
 
-/* One entry of the MSI-X table, as the guest wrote it. */
-struct pci_msix_entry {
-	uint32_t address_low;
-	uint32_t address_high;
-	uint32_t data;
-	uint32_t control; /* bit 0: masked */
-};
-
-#define PCI_MSIX_ENTRY_MASKED 1u
-
-/* MSI-X of one function. All of it is guarded by the lock, because any thread may raise a vector. */
+/* MSI-X of one function: the library's table, pending bits and routes, behind a capability and a BAR. */
 struct pci_msix {
-	pthread_mutex_t lock;
-	unsigned num_vectors; /* 0: the function has no MSI-X */
-	unsigned capability;  /* its offset in configuration space */
-	uint32_t pba_offset;  /* in the BAR; the table is at 0 */
-	bool enabled;         /* and the function is a bus master */
-	bool function_masked;
-	struct pci_msix_entry *entries;
-	uint64_t *pending; /* one bit for each vector, as in the PBA */
+	struct vgic_msix *msix; /* NULL: the function has no MSI-X */
+	unsigned num_vectors;
+	unsigned capability; /* its offset in configuration space */
+	uint32_t pba_offset; /* in the BAR; the table is at 0 */
+	uint32_t first_gsi;  /* vector n is the GSI of that number + n */
 };
 
 struct pci_function {
-	struct machine *machine;
-	unsigned slot; /* set by pci_add_function() */
+	struct pci_host *host; /* these two are set by pci_add_function() */
+	unsigned slot;
 	const struct pci_function_ops *ops;
 	void *owner;
 
@@ -151,7 +143,10 @@ int pci_add_capability(struct pci_function *function, uint8_t id, unsigned size)
 void pci_add_bar(struct pci_function *function, unsigned index, uint32_t size, const struct pci_bar_ops *ops,
 		 void *owner);
 
-/* MSI-X with @num_vectors (1 to PCI_MAX_MSIX_VECTORS), table and PBA in BAR @index. Returns 0, -ENOSPC or -ENOMEM. */
+/*
+ * MSI-X with @num_vectors (1 to PCI_MAX_MSIX_VECTORS), table and PBA in BAR @index. The function is on the bus. Returns 0,
+ * -ENOSPC or -ENOMEM.
+ */
 int pci_add_msix(struct pci_function *function, unsigned index, unsigned num_vectors);
 
 /*
@@ -160,8 +155,13 @@ int pci_add_msix(struct pci_function *function, unsigned index, unsigned num_vec
  */
 void pci_msix_raise(struct pci_function *function, unsigned vector);
 
-/* Is MSI-X switched on? For the thread that runs the vCPUs. */
-bool pci_msix_is_enabled(const struct pci_function *function);
+/*
+ * From now on, or no longer, a signal of @eventfd raises @vector too. No event of it comes after the unbinding has
+ * returned. Returns 0; -EINVAL for a vector that does not exist; -ENOTSUP if the host has no irqfds; or what
+ * vgic_irqfd_assign() returned.
+ */
+int pci_msix_bind(struct pci_function *function, unsigned vector, int eventfd);
+void pci_msix_unbind(struct pci_function *function, unsigned vector, int eventfd);
 
 /* May it access memory? */
 bool pci_is_bus_master(const struct pci_function *function);
@@ -183,10 +183,15 @@ bool pci_bar_write(struct pci_function *function, unsigned index, uint32_t offse
 
 struct pci_host {
 	struct machine *machine;
+	struct vgic_routes *routes;
+	struct vgic_irqfds *irqfds; /* NULL: no eventfds can be bound */
+	uint32_t next_gsi;
 	struct pci_function *slots[PCI_NUM_SLOTS];
 };
 
-void pci_host_init(struct pci_host *host, struct machine *machine);
+/* All GSIs of @routes are for the functions. */
+void pci_host_init(struct pci_host *host, struct machine *machine, struct vgic_routes *routes,
+		   struct vgic_irqfds *irqfds);
 
 /* Put @function into the next free slot. Returns 0, or -ENOSPC if there is none. */
 int pci_add_function(struct pci_host *host, struct pci_function *function);

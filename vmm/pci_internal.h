@@ -7,7 +7,6 @@
 
 struct pci_function;
 
-void pci_msix_init(struct pci_function *function);
 void pci_msix_destroy(struct pci_function *function);
 void pci_msix_reset(struct pci_function *function);
 

@@ -83,6 +83,7 @@ struct transport_queue {
 	bool enabled;
 	bool started;
 	_Atomic uint16_t vector;
+	int call_fd; /* -1: none. Bound while there is a vector */
 };
 
 struct virtio_pci {
@@ -144,11 +145,37 @@ static void fail(void *owner, const char *why)
 		interrupt_config(t);
 }
 
+/* ---- Call eventfds: the thread that runs the vCPUs -------------------------------------- */
+
+/* The driver may change the vector while events fly: each goes to the old or to the new one, or stays in the eventfd. */
+static int set_vector_and_call(struct virtio_pci *t, struct transport_queue *queue, uint16_t vector, int call_fd)
+{
+	const uint16_t old = atomic_load(&queue->vector);
+	int ret = 0;
+
+	if (queue->call_fd >= 0 && old != NO_VECTOR)
+		pci_msix_unbind(&t->function, old, queue->call_fd);
+	atomic_store(&queue->vector, vector);
+	queue->call_fd = call_fd;
+	if (call_fd >= 0 && vector != NO_VECTOR)
+		ret = pci_msix_bind(&t->function, vector, call_fd);
+	if (ret)
+		queue->call_fd = -1;
+	return ret;
+}
+
 static int bind_call_fd(void *owner, unsigned index, int eventfd)
 {
-	(void)owner;
-	(void)index;
-	return eventfd < 0 ? 0 : -ENOTSUP;
+	struct virtio_pci *t = owner;
+	struct transport_queue *queue = &t->queues[index];
+
+	return set_vector_and_call(t, queue, atomic_load(&queue->vector), eventfd);
+}
+
+static void set_vector(struct virtio_pci *t, struct transport_queue *queue, uint16_t vector)
+{
+	if (set_vector_and_call(t, queue, vector, queue->call_fd))
+		fail(t, "the eventfd of a queue cannot be bound to its vector");
 }
 
 static const struct virtio_transport_ops transport_ops = {
@@ -246,7 +273,7 @@ static void reset_device(struct virtio_pci *t)
 		queue->setup = (struct virtio_queue_setup){ .size = t->device->max_queue_size };
 		queue->enabled = false;
 		queue->started = false;
-		atomic_store(&queue->vector, NO_VECTOR);
+		set_vector_and_call(t, queue, NO_VECTOR, -1);
 	}
 	atomic_store(&t->config_vector, NO_VECTOR);
 	atomic_store(&t->isr, 0);
@@ -400,7 +427,7 @@ static void write_queue_field(struct virtio_pci *t, uint32_t offset, uint32_t va
 	if (!queue)
 		return;
 	if (offset == QUEUE_MSIX_VECTOR)
-		atomic_store(&queue->vector, existing_vector(t, value));
+		set_vector(t, queue, existing_vector(t, value));
 	else if (offset == QUEUE_ENABLE)
 		enable_queue(t, value);
 	if (queue->enabled)
@@ -631,11 +658,14 @@ static int build(struct virtio_pci *t, struct pci_host *host)
 	if (ret)
 		return ret;
 	pci_add_bar(&t->function, REGISTERS_BAR, REGISTERS_SIZE, &registers, t);
+	ret = pci_add_function(host, &t->function);
+	if (ret)
+		return ret;
 	ret = pci_add_msix(&t->function, MSIX_BAR,
 			   t->device->num_vectors ? t->device->num_vectors : t->device->num_queues + 1u);
 	if (ret)
-		return ret;
-	return pci_add_function(host, &t->function);
+		pci_remove_function(host, &t->function);
+	return ret;
 }
 
 int virtio_pci_create(struct pci_host *host, struct virtio_device *device, struct virtio_pci **result)
@@ -664,6 +694,10 @@ int virtio_pci_create(struct pci_host *host, struct virtio_device *device, struc
 	}
 	device->transport_ops = &transport_ops;
 	device->transport = t;
+	for (unsigned i = 0; i < VIRTIO_MAX_QUEUES; i++) {
+		t->queues[i].call_fd = -1;
+		atomic_store(&t->queues[i].vector, NO_VECTOR);
+	}
 	reset_device(t);
 	*result = t;
 	return 0;

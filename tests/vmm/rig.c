@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <vgic/irqfd.h>
+#include <vgic/msix.h>
+#include <vgic/vgic.h>
 
 #include "gic.h"
 #include "util.h"
@@ -14,18 +17,12 @@
 
 /* ---- What the devices reach for --------------------------------------------------- */
 
-static atomic_uint num_messages;
-static atomic_uint last_devid;
-static _Atomic uint64_t messages; /* one bit for each data */
-
-/* In place of the machine's. */
-void gic_send_message(struct machine *machine, uint32_t devid, uint64_t address, uint32_t data)
+/* In place of the machine's, which writes its trace too. */
+void gic_signal_msix(struct machine *machine, struct vgic_msix *msix, uint32_t devid, unsigned vector)
 {
 	(void)machine;
-	atomic_store(&last_devid, devid);
-	if (address == RIG_DOORBELL)
-		atomic_fetch_or(&messages, UINT64_C(1) << (data % 64));
-	atomic_fetch_add(&num_messages, 1);
+	(void)devid;
+	vgic_msix_signal(msix, vector);
 }
 
 static char last_report[256];
@@ -52,21 +49,50 @@ unsigned rig_num_reports(void)
 	return atomic_load(&num_reports);
 }
 
-bool rig_took(uint32_t data)
-{
-	const uint64_t bit = UINT64_C(1) << (data % 64);
+/* ---- The controller -------------------------------------------------------------------- */
 
-	return atomic_fetch_and(&messages, ~bit) & bit;
+#define GICD_ISPENDR1 0x204u
+#define GICD_ICPENDR1 0x284u
+#define GICD_ICFGR2   0xc08u
+#define FIRST_INTID   32u
+
+static void create_controller(struct rig *rig)
+{
+	const struct vgic_vcpu_config vcpu = { .id = 0 };
+	struct vgic_irqfds_config irqfds;
+	struct vgic_config config;
+
+	vgic_config_init(&config, VGIC_PROFILE_NATIVE);
+	config.features |= VGIC_FEATURE_MBIS;
+	config.num_vcpus = 1;
+	config.vcpus = &vcpu;
+	config.has_dist_base = true;
+	config.dist_base = RIG_DOORBELL & ~0xffffull;
+	assert_int_equal(vgic_create(&config, &rig->vgic), 0);
+	/* Edge-triggered: a message stays pending until it is taken. */
+	vgic_dist_write(rig->vgic, GICD_ICFGR2, 4, 0xaaaaaaaa);
+	vgic_dist_write(rig->vgic, GICD_ICFGR2 + 4, 4, 0xaaaaaaaa);
+	assert_int_equal(vgic_routes_create(rig->vgic, RIG_GSIS, &rig->routes), 0);
+	vgic_irqfds_config_init(&irqfds);
+	assert_int_equal(vgic_irqfds_create(rig->routes, &irqfds, &rig->irqfds), 0);
 }
 
-uint32_t rig_last_devid(void)
+uint32_t rig_messages(struct rig *rig)
 {
-	return atomic_load(&last_devid);
+	uint64_t pending = 0;
+
+	vgic_dist_read(rig->vgic, GICD_ISPENDR1, 4, &pending);
+	return (uint32_t)pending;
 }
 
-unsigned rig_num_messages(void)
+bool rig_took(struct rig *rig, unsigned number)
 {
-	return atomic_load(&num_messages);
+	const uint32_t bit = 1u << number;
+
+	if (!(rig_messages(rig) & bit))
+		return false;
+	vgic_dist_write(rig->vgic, GICD_ICPENDR1, 4, bit);
+	return true;
 }
 
 /* ---- The bus -------------------------------------------------------------------------- */
@@ -78,15 +104,17 @@ void rig_start(struct rig *rig)
 	memset(rig->ram.host, FILL, RIG_RAM_SIZE);
 	rig->ram.base = RIG_RAM_BASE;
 	rig->ram.size = RIG_RAM_SIZE;
-	pci_host_init(&rig->host, NULL);
-	atomic_store(&messages, 0);
-	atomic_store(&num_messages, 0);
+	create_controller(rig);
+	pci_host_init(&rig->host, NULL, rig->routes, rig->irqfds);
 	atomic_store(&num_reports, 0);
 	last_report[0] = '\0';
 }
 
 void rig_stop(struct rig *rig)
 {
+	vgic_irqfds_destroy(rig->irqfds);
+	vgic_routes_destroy(rig->routes);
+	vgic_destroy(rig->vgic);
 	free(rig->ram.host);
 }
 
@@ -127,13 +155,13 @@ void rig_write(struct rig *rig, uint64_t address, unsigned width, uint32_t value
 	pci_window_write(&rig->host, address - PCI_WINDOW_BASE, width, value);
 }
 
-void rig_set_vector(struct rig *rig, uint64_t table, unsigned vector, uint32_t data)
+void rig_set_vector(struct rig *rig, uint64_t table, unsigned vector, unsigned number)
 {
 	const uint64_t entry = table + 16ull * vector;
 
 	rig_write(rig, entry, 4, (uint32_t)RIG_DOORBELL);
 	rig_write(rig, entry + 4, 4, 0);
-	rig_write(rig, entry + 8, 4, data);
+	rig_write(rig, entry + 8, 4, FIRST_INTID + number);
 	rig_write(rig, entry + 12, 4, 0);
 }
 

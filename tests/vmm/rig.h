@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rig.h - what the tests of the VMM's devices share: a PCI host without a machine
- * around it, guest memory that AddressSanitizer watches from both ends, and the
- * driver's end of a virtqueue. Everything goes in as a guest would write it.
+ * rig.h - what the tests of the VMM's devices share: a PCI host and an interrupt
+ * controller without a machine around them, guest memory that AddressSanitizer
+ * watches from both ends, and the driver's end of a virtqueue. Everything goes in as
+ * a guest would write it.
  *
- * Messages of MSI-X are not sent to a controller: rig_took() tells what came.
+ * Messages go to the doorbell for message-based SPIs: rig_took() tells which came.
  */
 #ifndef TESTS_VMM_RIG_H
 #define TESTS_VMM_RIG_H
@@ -22,8 +23,13 @@
 #include "pci.h"
 #include "virtio.h"
 
+struct vgic;
+struct vgic_routes;
+struct vgic_irqfds;
+
 #define RIG_RAM_BASE 0x40000000ull
 #define RIG_RAM_SIZE 0x100000ull
+#define RIG_GSIS     4096u
 #define RIG_RAM_END  (RIG_RAM_BASE + RIG_RAM_SIZE)
 
 #ifdef __SANITIZE_THREAD__
@@ -34,6 +40,9 @@
 
 struct rig {
 	struct guest_ram ram;
+	struct vgic *vgic;
+	struct vgic_routes *routes;
+	struct vgic_irqfds *irqfds;
 	struct pci_host host;
 };
 
@@ -53,15 +62,13 @@ void rig_place_bar(struct rig *rig, unsigned slot, unsigned index, uint32_t addr
 uint32_t rig_read(struct rig *rig, uint64_t address, unsigned width);
 void rig_write(struct rig *rig, uint64_t address, unsigned width, uint32_t value);
 
-/* Put a message with data @data into entry @vector of the table at @table, unmasked. */
-#define RIG_DOORBELL 0x08090040ull
-void rig_set_vector(struct rig *rig, uint64_t table, unsigned vector, uint32_t data);
+/* Put message @number (0 to 31) into entry @vector of the table at @table, unmasked. */
+#define RIG_DOORBELL 0x08000040ull
+void rig_set_vector(struct rig *rig, uint64_t table, unsigned vector, unsigned number);
 
-/* Did a message with that data (0 to 63) come to the doorbell since the last call? */
-bool rig_took(uint32_t data);
-/* The DeviceID and the number of messages up to now, to any address. */
-uint32_t rig_last_devid(void);
-unsigned rig_num_messages(void);
+/* Has message @number come since the last call? And which have, as bits, without taking them. */
+bool rig_took(struct rig *rig, unsigned number);
+uint32_t rig_messages(struct rig *rig);
 
 /* What the user was told last, without a newline, and how often. */
 const char *rig_last_report(void);

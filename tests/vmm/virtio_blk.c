@@ -168,7 +168,7 @@ static void complete(struct fixture *f, unsigned queue)
 	while (!ring_take(&f->rings[queue], &id, &f->written))
 		sched_yield();
 	assert_int_equal(id, 0);
-	while (!rig_took(queue + 1))
+	while (!rig_took(&f->rig, queue + 1))
 		sched_yield();
 }
 
@@ -352,7 +352,7 @@ static void no_interrupt_comes_that_is_not_wanted(void **state)
 	while (!ring_take(&f.rings[0], &id, &f.written))
 		sched_yield();
 	set(&f, 20, 1, 0); /* the device is at rest behind a reset */
-	assert_int_equal(rig_num_messages(), 0);
+	assert_int_equal(rig_messages(&f.rig), 0);
 	stop(&f);
 }
 
@@ -511,14 +511,14 @@ static void fails(struct fixture *f, const char *why)
 
 	ring_offer(&f->rings[0], 0);
 	notify(f, 0);
-	while (!rig_took(0)) /* the configuration's vector */
+	while (!rig_took(&f->rig, 0)) /* the configuration's vector */
 		sched_yield();
 	assert_true(device_status(f) & NEEDS_RESET);
 	assert_non_null(strstr(rig_last_report(), why));
 	assert_false(ring_take(&f->rings[0], &id, &f->written));
 	notify(f, 0);
 	start_driver(f, F_FLUSH);
-	assert_false(rig_took(1));
+	assert_false(rig_took(&f->rig, 1));
 	assert_int_equal(request(f, 0, IN, 0, SECTOR), OK);
 	assert_int_equal(rig_num_reports(), 1);
 	stop(f);
@@ -613,7 +613,7 @@ static void nothing_a_driver_does_reaches_further(void **state)
 	assert_true(failures > 0);
 	assert_int_equal(lseek(f.fd, 0, SEEK_END), SECTORS * SECTOR);
 	start_driver(&f, F_FLUSH);
-	while (rig_took(1) || rig_took(2))
+	while (rig_took(&f.rig, 1) || rig_took(&f.rig, 2))
 		;
 	assert_int_equal(request(&f, 0, IN, 0, SECTOR), OK);
 	stop(&f);
@@ -636,12 +636,12 @@ static void a_reset_stops_what_is_under_way(void **state)
 		notify(&f, 0);
 		set(&f, 20, 1, 0);
 		/* The memory is the driver's again. */
-		messages = rig_num_messages();
+		messages = rig_messages(&f.rig);
 		memset(rig_at(&f.rig.ram, f.rings[0].desc), 0xff, 16 * SIZE);
 		memset(rig_at(&f.rig.ram, STATUS), NOT_WRITTEN, 1);
 		sched_yield();
 		assert_int_equal(*(unsigned char *)rig_at(&f.rig.ram, STATUS), NOT_WRITTEN);
-		assert_int_equal(rig_num_messages(), messages);
+		assert_int_equal(rig_messages(&f.rig), messages);
 		start_driver(&f, F_FLUSH);
 	}
 	assert_int_equal(device_status(&f), 0xf);

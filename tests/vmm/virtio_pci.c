@@ -3,7 +3,10 @@
 #include "virtio_pci.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "rig.h"
 
@@ -328,12 +331,12 @@ static void interrupts_come_by_the_vectors(void **state)
 	for (unsigned i = 0; i < QUEUES; i++) {
 		virtio_interrupt_queue(&f.fake.device, i);
 		for (unsigned j = 0; j <= QUEUES; j++)
-			assert_int_equal(rig_took(j), j == i + 1);
+			assert_int_equal(rig_took(&f.rig, j), j == i + 1);
 	}
 	assert_int_equal(rig_read(&f.rig, ISR, 1), 1);
 	assert_int_equal(rig_read(&f.rig, ISR, 1), 0);
 	virtio_interrupt_config(&f.fake.device);
-	assert_true(rig_took(0));
+	assert_true(rig_took(&f.rig, 0));
 	assert_int_equal(get(&f, GENERATION, 1), 1);
 	assert_int_equal(rig_read(&f.rig, ISR, 1), 2);
 	/* Two queues may share a vector, and one may have none. */
@@ -342,10 +345,61 @@ static void interrupts_come_by_the_vectors(void **state)
 	set(&f, QUEUE_SELECT, 2, 2);
 	set(&f, QUEUE_VECTOR, 2, 0xffff);
 	virtio_interrupt_queue(&f.fake.device, 1);
-	assert_true(rig_took(1));
+	assert_true(rig_took(&f.rig, 1));
 	virtio_interrupt_queue(&f.fake.device, 2);
-	assert_int_equal(rig_num_messages(), QUEUES + 2);
+	assert_int_equal(rig_messages(&f.rig), 0);
 	stop(&f);
+}
+
+static void wait_for(struct fixture *f, unsigned number)
+{
+	while (!rig_took(&f->rig, number))
+		sched_yield();
+}
+
+/* An eventfd of another process's is the queue's interrupt, wherever the driver puts that. */
+static void a_call_eventfd_follows_the_vector(void **state)
+{
+	const int fds[] = { eventfd(0, 0), eventfd(0, 0) };
+	struct fixture f;
+
+	(void)state;
+	start(&f);
+	run(&f);
+	assert_int_equal(virtio_bind_call_fd(&f.fake.device, 0, fds[0]), 0);
+	assert_int_equal(virtio_bind_call_fd(&f.fake.device, 1, fds[1]), 0);
+	eventfd_write(fds[0], 1);
+	wait_for(&f, 1);
+	eventfd_write(fds[1], 1);
+	wait_for(&f, 2);
+	set(&f, QUEUE_SELECT, 2, 0);
+	set(&f, QUEUE_VECTOR, 2, 3);
+	wait_for(&f, 3); /* one that was signalled before may be an event once more */
+	eventfd_write(fds[0], 1);
+	wait_for(&f, 3);
+	/* No vector: no interrupt, but the events of the other queue. */
+	set(&f, QUEUE_VECTOR, 2, 0xffff);
+	eventfd_write(fds[0], 1);
+	eventfd_write(fds[1], 1);
+	wait_for(&f, 2);
+	assert_int_equal(rig_messages(&f.rig), 0);
+	set(&f, QUEUE_VECTOR, 2, 2); /* the same one for both */
+	eventfd_write(fds[0], 1);
+	wait_for(&f, 2);
+	/* A reset unbinds. */
+	set(&f, STATUS, 1, 0);
+	eventfd_write(fds[0], 1);
+	run(&f);
+	assert_int_equal(virtio_bind_call_fd(&f.fake.device, 1, fds[1]), 0);
+	eventfd_write(fds[1], 1);
+	wait_for(&f, 2);
+	assert_int_equal(virtio_bind_call_fd(&f.fake.device, 1, -1), 0);
+	rig_took(&f.rig, 2); /* binding and signal may have been two events */
+	assert_int_equal(rig_messages(&f.rig), 0);
+	assert_int_not_equal(virtio_bind_call_fd(&f.fake.device, 1, 1 << 20), 0); /* not open */
+	stop(&f);
+	close(fds[0]);
+	close(fds[1]);
 }
 
 static void a_vector_that_does_not_exist_is_not_mapped(void **state)
@@ -553,7 +607,7 @@ static void setup_is_refused(uint16_t size, uint64_t desc, uint64_t avail, uint6
 	set(&f, QUEUE_ENABLE, 2, 1);
 	assert_int_equal(get(&f, QUEUE_ENABLE, 2), 0);
 	assert_int_equal(status(&f), ACKNOWLEDGE | DRIVER | FEATURES_OK | NEEDS_RESET);
-	assert_int_equal(rig_num_messages(), 0); /* before DRIVER_OK the driver looks by itself */
+	assert_int_equal(rig_messages(&f.rig), 0); /* before DRIVER_OK the driver looks by itself */
 	add_status(&f, DRIVER_OK);
 	assert_int_equal(f.fake.starts[0], 0);
 	stop(&f);
@@ -635,9 +689,9 @@ static void a_failed_device_says_so_once_and_rests(void **state)
 	assert_string_equal(rig_last_report(),
 			    "a disk for tests: out of sorts: the device has stopped until its driver resets it");
 	assert_int_equal(status(&f), ACKNOWLEDGE | DRIVER | FEATURES_OK | DRIVER_OK | NEEDS_RESET);
-	assert_true(rig_took(0));
+	assert_true(rig_took(&f.rig, 0));
 	virtio_fail(&f.fake.device, "again");
-	assert_int_equal(rig_num_messages(), 1);
+	assert_int_equal(rig_messages(&f.rig), 0);
 	notify(&f, 0);
 	assert_int_equal(f.fake.notifications[0], 0);
 	set(&f, STATUS, 1, 0xff);
@@ -647,7 +701,7 @@ static void a_failed_device_says_so_once_and_rests(void **state)
 	notify(&f, 0);
 	assert_int_equal(f.fake.notifications[0], 1);
 	virtio_fail(&f.fake.device, "again");
-	assert_true(rig_took(0));
+	assert_true(rig_took(&f.rig, 0));
 	assert_int_equal(rig_num_reports(), 1); /* a guest could do that for ever */
 	stop(&f);
 }
@@ -728,6 +782,7 @@ int main(void)
 		cmocka_unit_test(the_function_says_what_it_is_and_where),
 		cmocka_unit_test(the_device_is_started_in_order),
 		cmocka_unit_test(interrupts_come_by_the_vectors),
+		cmocka_unit_test(a_call_eventfd_follows_the_vector),
 		cmocka_unit_test(a_vector_that_does_not_exist_is_not_mapped),
 		cmocka_unit_test(a_reset_forgets_everything),
 		cmocka_unit_test(the_configuration_of_the_device_is_bounded),
