@@ -22,7 +22,8 @@
 
 void pci_msix_raise(struct pci_function *function, unsigned vector)
 {
-	gic_signal_msix(function->host->machine, function->msix.msix, pci_devid(function), vector);
+	if (function->msix.msix)
+		gic_signal_msix(function->host->machine, function->msix.msix, pci_devid(function), vector);
 }
 
 int pci_msix_bind(struct pci_function *function, unsigned vector, int eventfd)

@@ -18,7 +18,9 @@
  * fence, then the look at the driver's VIRTQ_AVAIL_F_NO_INTERRUPT. A driver that
  * clears that flag looks at the index afterwards, but without a barrier its CPU may
  * read the index first. So a flag that says "no interrupt" is looked at again behind
- * membarrier(), which makes the barrier in the vCPUs' thread for it.
+ * membarrier(), which makes the barrier in the vCPUs' thread for it. That the driver
+ * reads an entry after the index that announces it is left to the host's CPU: see
+ * devices.c.
  *
  * VIRTIO_F_EVENT_IDX is not offered: it would need such a barrier on the driver's
  * side for every request and every notification.
