@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 
+#include "irqfd_load.h"
 #include "measure.h"
 #include "policy.h"
 
@@ -34,6 +35,15 @@ struct bench_options {
 	uint32_t num_devices, num_events; /* deliver, routes (num_events: vectors); scale: num_events */
 	uint32_t threads[BENCH_MAX_LIST]; /* scale */
 	unsigned num_threads;
+
+	/* irqfd */
+	uint32_t nics[BENCH_MAX_LIST];
+	unsigned num_nics;
+	enum irqfd_load_door doors[IRQFD_LOAD_NUM_DOORS];
+	unsigned num_doors;
+	enum vgic_irqfd_path paths[IRQFD_LOAD_NUM_PATHS];
+	unsigned num_paths;
+	bool counters; /* with JSON: what was counted instead of times */
 };
 
 /* Each measures, prints, and returns the program's exit status: 0, or 1 after a message on standard error. */
@@ -42,7 +52,11 @@ int bench_spi(const struct bench_options *options);
 int bench_hit(const struct bench_options *options);
 int bench_deliver(const struct bench_options *options);
 int bench_scale(const struct bench_options *options);
+int bench_irqfd(const struct bench_options *options);
 int bench_routes(const struct bench_options *options);
+
+extern const char *const bench_door_names[IRQFD_LOAD_NUM_DOORS];
+extern const char *const bench_path_names[IRQFD_LOAD_NUM_PATHS]; /* by enum vgic_irqfd_path */
 
 const char *bench_affinity_name(enum bench_affinity affinity);
 
