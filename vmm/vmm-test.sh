@@ -112,6 +112,7 @@ write_programs()
 	head -c 40 hello.gz >cut.gz
 	printf 'ab q' >input
 	: >empty
+	head -c 60 /dev/zero >input60
 	head -c 64 /dev/zero >zeros
 	printf '\177ELF%060d' 0 >elf
 }
@@ -155,6 +156,23 @@ expect 'a program past the end of memory' 1 '' 'do not fit into memory.*--memory
 expect 'a program at an odd address' 1 '' 'multiple of 4' --kernel hello --load-address 0x40080002
 head -c 8388608 /dev/zero >large
 expect_flat 'an initial RAM disk that is too large' 1 '' 'do not fit into memory beside' hello --memory 8 --initrd large
+
+# Disks: what the command line and the file can have wrong.
+for bad in '' ,readonly d,queues=0 d,queues=65 d,queues= d,vectors=1 d,vectors=66 d,readnoly d,queues=1,, d,; do
+	expect "--disk '$bad' is a usage error" 2 '' 'the name of a file|1 to 64 queues|2 to 65 vectors|takes queues=N' \
+		--kernel hello --disk "$bad"
+done
+seventeen=()
+for ((i = 0; i < 17; i++)); do
+	seventeen+=(--disk sectors)
+done
+head -c 1024 /dev/zero >sectors
+expect 'a seventeenth disk is a usage error' 2 '' 'can be 16 disks' --kernel hello "${seventeen[@]}"
+expect_flat 'there can be sixteen disks' 0 $'hello, guest\n' '' hello "${seventeen[@]:2}"
+expect_flat 'a disk that is not there' 1 '' 'cannot open the disk nothing: No such file' hello --disk nothing
+expect_flat 'a disk that is empty' 1 '' 'the disk empty has 0 bytes, but needs a multiple of 512' hello --disk empty
+expect_flat 'a disk that ends within a sector' 1 '' 'has 60 bytes, but .*truncate' hello --disk input60
+expect_flat 'a directory is no disk' 1 '' 'neither a file nor a block device' hello --disk .,readonly
 
 # vhost-user-blk: what the command line and a back end that is none can do wrong. boot-test.sh has the real one.
 for bad in '' ,queues=1 s,queues=0 s,queues=65 s,vectors=1 s,vectors=66 s,queues=x s,readonly s,; do
