@@ -137,11 +137,9 @@ void cpuif_reset(struct vgic_vcpu *vcpu)
 	c->igrpen[0] = false;
 	c->igrpen[1] = false;
 	update_binary_points(vcpu);
-	config_lock(vcpu->vgic);
 	vcpu->group_enabled[0] = false;
 	vcpu->group_enabled[1] = false;
 	one_of_n_update(vcpu);
-	config_unlock(vcpu->vgic);
 }
 
 /* ---- The highest-priority pending interrupt ------------------------------------ */
@@ -664,4 +662,39 @@ int cpuif_user_write(struct vgic_vcpu *vcpu, uint32_t reg, uint64_t value)
 	/* The vCPU is stopped, but may be waiting: its lines may be others now. */
 	vcpu_kick(vcpu);
 	return 0;
+}
+
+void cpuif_get(const struct vgic_vcpu *vcpu, struct cpuif_registers *r)
+{
+	const struct cpuif *c = &vcpu->cpuif;
+
+	*r = (struct cpuif_registers){
+		.ctlr = c->ctlr,
+		.apr = { c->apr[0], c->apr[1] },
+		.pmr = c->pmr,
+		.bpr = { c->bpr[0], c->bpr[1] },
+		.igrpen = { c->igrpen[0], c->igrpen[1] },
+	};
+}
+
+bool cpuif_could_be(const struct cpuif_registers *r)
+{
+	return !(r->ctlr & ~(ICC_CTLR_CBPR | ICC_CTLR_EOIMODE)) && !(r->pmr & ~PRIORITY_MASK) &&
+	       r->bpr[0] >= BPR0_MIN && r->bpr[0] <= BPR_MAX && r->bpr[1] >= BPR1_MIN && r->bpr[1] <= BPR_MAX;
+}
+
+void cpuif_set(struct vgic_vcpu *vcpu, const struct cpuif_registers *r)
+{
+	struct cpuif *c = &vcpu->cpuif;
+
+	c->ctlr = r->ctlr;
+	c->pmr = r->pmr;
+	for (unsigned group = 0; group < 2; group++) {
+		c->bpr[group] = r->bpr[group];
+		c->apr[group] = r->apr[group];
+		c->igrpen[group] = r->igrpen[group];
+		vcpu->group_enabled[group] = r->igrpen[group] && vgic_has(vcpu->vgic, VGIC_FEATURE_ONE_OF_N);
+	}
+	update_binary_points(vcpu);
+	one_of_n_update(vcpu);
 }

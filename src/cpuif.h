@@ -9,6 +9,7 @@
 #include "pending.h"
 #include "vgic_internal.h"
 
+/* Owner only, under config_lock. */
 void cpuif_reset(struct vgic_vcpu *vcpu);
 
 /*
@@ -25,5 +26,17 @@ enum find_result cpuif_find_signalled(struct vgic_vcpu *vcpu, struct candidate *
 int cpuif_user_has(uint32_t reg);
 int cpuif_user_read(struct vgic_vcpu *vcpu, uint32_t reg, uint64_t *value);
 int cpuif_user_write(struct vgic_vcpu *vcpu, uint32_t reg, uint64_t value);
+
+/* All of the registers, for save and restore, while the vCPU is stopped. */
+struct cpuif_registers {
+	uint32_t ctlr; /* CBPR and EOImode */
+	uint32_t apr[2];
+	uint8_t pmr, bpr[2];
+	bool igrpen[2];
+};
+
+void cpuif_get(const struct vgic_vcpu *vcpu, struct cpuif_registers *r);
+bool cpuif_could_be(const struct cpuif_registers *r); /* are these values that the registers can have? */
+void cpuif_set(struct vgic_vcpu *vcpu, const struct cpuif_registers *r); /* under config_lock */
 
 #endif /* VGIC_CPUIF_H */

@@ -104,17 +104,24 @@ static void set_enabled_levels(struct vgic *vgic, uint64_t levels)
 	}
 }
 
+uint32_t dist_ctlr_writable(const struct vgic *vgic)
+{
+	return vgic->profile == VGIC_PROFILE_KVM ? GICD_CTLR_ENABLE_GRP1 :
+						   GICD_CTLR_ENABLE_GRP0 | GICD_CTLR_ENABLE_GRP1;
+}
+
+void dist_set_ctlr(struct vgic *vgic, uint32_t ctlr)
+{
+	vgic->dist_ctlr = ctlr & dist_ctlr_writable(vgic);
+	set_enabled_levels(vgic, enabled_levels(vgic, vgic->dist_ctlr));
+}
+
 static void ctlr_write(const struct frame_access *a, uint64_t value, uint64_t mask)
 {
-	struct vgic *vgic = a->vgic;
-	const uint32_t writable = vgic->profile == VGIC_PROFILE_KVM ? GICD_CTLR_ENABLE_GRP1 :
-								      GICD_CTLR_ENABLE_GRP0 | GICD_CTLR_ENABLE_GRP1;
-
 	(void)mask;
-	config_lock(vgic);
-	vgic->dist_ctlr = (uint32_t)value & writable;
-	set_enabled_levels(vgic, enabled_levels(vgic, vgic->dist_ctlr));
-	config_unlock(vgic);
+	config_lock(a->vgic);
+	dist_set_ctlr(a->vgic, (uint32_t)value);
+	config_unlock(a->vgic);
 }
 
 /* ---- Features --------------------------------------------------------------------- */
@@ -175,7 +182,7 @@ static void clrspi_write(const struct frame_access *a, uint64_t value, uint64_t 
 
 /* ---- GICD_IROUTER ------------------------------------------------------------------ */
 
-static uint64_t irouter_writable(const struct vgic *vgic)
+uint64_t dist_irouter_writable(const struct vgic *vgic)
 {
 	uint64_t bits = GICD_IROUTER_AFFINITY;
 
@@ -186,11 +193,18 @@ static uint64_t irouter_writable(const struct vgic *vgic)
 	return bits;
 }
 
+uint32_t dist_route_target(const struct vgic *vgic, uint64_t irouter)
+{
+	const uint32_t index = affinity_find(&vgic->affinity, affinity_pack(irouter));
+
+	return index == CLUSTER_NO_VCPU ? IRQ_NO_TARGET : index;
+}
+
 /* Under config_lock, so that the register and the state word tell the same. Returns false if no such PE exists. */
 static bool route(struct vgic *vgic, struct irq *irq, uint64_t irouter)
 {
 	const bool was_any = load_relaxed(&irq->irouter) & GICD_IROUTER_IRM;
-	uint32_t index;
+	uint32_t target;
 
 	store_relaxed(&irq->irouter, irouter);
 	if (irouter & GICD_IROUTER_IRM) {
@@ -203,9 +217,9 @@ static bool route(struct vgic *vgic, struct irq *irq, uint64_t irouter)
 		irq_change(vgic, irq, irq_route_to_any, 0);
 		return true;
 	}
-	index = affinity_find(&vgic->affinity, affinity_pack(irouter));
-	irq_change(vgic, irq, irq_route_to, index == CLUSTER_NO_VCPU ? IRQ_NO_TARGET : index);
-	return index != CLUSTER_NO_VCPU;
+	target = dist_route_target(vgic, irouter);
+	irq_change(vgic, irq, irq_route_to, target);
+	return target != IRQ_NO_TARGET;
 }
 
 /* SGIs and PPIs have no such register: the first one is that of SPI 32. */
@@ -228,7 +242,7 @@ static uint64_t change_irouter(const struct frame_access *a, struct irq *irq, ui
 	struct vgic *vgic = a->vgic;
 
 	config_lock(vgic);
-	value = frame_merge(load_relaxed(&irq->irouter), value & irouter_writable(vgic), mask);
+	value = frame_merge(load_relaxed(&irq->irouter), value & dist_irouter_writable(vgic), mask);
 	*routed = route(vgic, irq, value);
 	config_unlock(vgic);
 	return value;
@@ -322,16 +336,12 @@ int vgic_dist_write(struct vgic *vgic, uint32_t offset, unsigned width, uint64_t
 void dist_reset(struct vgic *vgic)
 {
 	const irq_word reset = vgic->profile == VGIC_PROFILE_KVM ? IRQ_GROUP1 | IRQ_EDGE : 0;
-	const uint32_t first = affinity_find(&vgic->affinity, 0);
-	const uint32_t target = first == CLUSTER_NO_VCPU ? IRQ_NO_TARGET : first;
+	const uint32_t target = dist_route_target(vgic, 0);
 
-	config_lock(vgic);
-	vgic->dist_ctlr = 0;
 	vgic->dist_statusr = 0;
-	set_enabled_levels(vgic, 0);
+	dist_set_ctlr(vgic, 0);
 	for (uint32_t i = 0; i < vgic->num_spis; i++) {
 		store_relaxed(&vgic->spis[i].irouter, 0);
 		irq_change(vgic, &vgic->spis[i], irq_reset, irq_set_target(reset, target));
 	}
-	config_unlock(vgic);
 }

@@ -217,7 +217,7 @@ int frame_user_write_statusr(const struct frame_access *a, uint64_t value, uint6
 	if (!vgic_has(a->vgic, VGIC_FEATURE_STATUSR))
 		return 0;
 	config_lock(a->vgic);
-	*statusr(a) = (uint32_t)value & (STATUSR_RRD | STATUSR_WRD | STATUSR_RWOD | STATUSR_WROD);
+	*statusr(a) = (uint32_t)value & STATUSR_ALL;
 	config_unlock(a->vgic);
 	return 0;
 }

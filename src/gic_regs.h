@@ -56,6 +56,7 @@
 #define STATUSR_WRD  (1u << 1)
 #define STATUSR_RWOD (1u << 2)
 #define STATUSR_WROD (1u << 3)
+#define STATUSR_ALL  (STATUSR_RRD | STATUSR_WRD | STATUSR_RWOD | STATUSR_WROD)
 
 /* ---- Redistributor: RD_base, then SGI_base 64 KiB above ---- */
 #define GICR_CTLR         0x0000

@@ -330,6 +330,25 @@ static inline irq_word irq_lpi_configure(irq_word w, uint64_t property)
 	return (property & 1) ? w | IRQ_ENABLED : w & ~IRQ_ENABLED;
 }
 
+/* Reset: mapped nowhere, and not configured. */
+static inline irq_word irq_lpi_reset(irq_word w, uint64_t unused)
+{
+	return irq_lpi_configure(irq_lpi_unmap(w, unused), 0);
+}
+
+/* What irq_lpi_restore() makes of an LPI: @bits are IRQ_PENDING and IRQ_ENABLED. */
+static inline uint64_t irq_lpi_state(uint64_t place, uint8_t priority, irq_word bits)
+{
+	return place | (uint64_t)priority << 24 | bits << 32;
+}
+
+/* As an image has it; mapping and generation are not part of that. */
+static inline irq_word irq_lpi_restore(irq_word w, uint64_t state)
+{
+	w = (w & ~(IRQ_PENDING | IRQ_ENABLED)) | (state >> 32 & (IRQ_PENDING | IRQ_ENABLED));
+	return irq_lpi_place(irq_set_priority(w, state >> 24 & 0xff), state & (IRQ_PLACE_HELD | 0xffff));
+}
+
 /* EnableLPIs was cleared: the pending state has gone to the table in memory. */
 static inline irq_word irq_lpi_hold(irq_word w, uint64_t unused)
 {

@@ -36,8 +36,11 @@ static int dropped(_Atomic uint64_t *reason)
 	return 0;
 }
 
+/* By the guest, or because of a save: then nothing is lost. `paused` was stored before Enabled was cleared. */
 static int its_is_off(struct vgic_its *its)
 {
+	if (load_relaxed(&its->vgic->paused))
+		return -EAGAIN;
 	dropped(&its->dropped_its_off);
 	return -EBUSY;
 }
@@ -176,10 +179,9 @@ static bool is_cleaning_up(const struct vgic_its *its)
 	return its->dropping_devices || its->displacing_lpis;
 }
 
-/* The guest has written Enabled=1, and nothing of an earlier table is left. */
-static void update_enabled(struct vgic_its *its)
+void its_update_enabled(struct vgic_its *its)
 {
-	if (its->enable_wanted && !is_cleaning_up(its))
+	if (its->enable_wanted && !is_cleaning_up(its) && !load_relaxed(&its->vgic->paused))
 		store_release(&its->enabled, true);
 }
 
@@ -189,7 +191,7 @@ bool its_run_work(struct vgic_its *its, int *steps)
 		return false;
 	if (its->displacing_lpis && !run_displace_lpis(its, steps))
 		return false;
-	update_enabled(its);
+	its_update_enabled(its);
 	if (!its_run_queue(its, steps))
 		return false;
 	return !its->quiescing || run_quiesce(its, steps);
@@ -205,7 +207,7 @@ void its_settle(struct vgic_its *its)
 	} while ((its->dropping_devices && !run_drop_devices(its, &steps)) ||
 		 (its->displacing_lpis && !run_displace_lpis(its, &steps)) ||
 		 (its->quiescing && !run_quiesce(its, &steps)));
-	update_enabled(its);
+	its_update_enabled(its);
 }
 
 /* May queue and tables be changed? Not while the ITS is on, nor while a command is under way. */
@@ -247,7 +249,7 @@ static void enable(struct vgic_its *its)
 		return;
 	its->quiescing = false;
 	its->enable_wanted = true;
-	update_enabled(its);
+	its_update_enabled(its);
 }
 
 static void disable(struct vgic_its *its)
@@ -400,19 +402,21 @@ static void forget_table(struct vgic_its *its, enum its_table table)
 	its->displace_at = 0;
 }
 
+uint64_t its_baser_writable(enum its_table table)
+{
+	return GITS_BASER_VALID | GITS_BASER_ATTRIBUTES | GITS_BASER_ADDRESS_47_16 | GITS_BASER_ADDRESS_51_48 |
+	       GITS_BASER_SIZE | (table == ITS_TABLE_DEVICES ? GITS_BASER_INDIRECT : 0);
+}
+
 static void baser_write(const struct frame_access *a, uint64_t value, uint64_t mask)
 {
 	struct vgic_its *its = a->its;
-	uint64_t writable = GITS_BASER_VALID | GITS_BASER_ATTRIBUTES | GITS_BASER_ADDRESS_47_16 |
-			    GITS_BASER_ADDRESS_51_48 | GITS_BASER_SIZE;
 
 	if (a->index >= ITS_NUM_TABLES)
 		return;
-	if (a->index == ITS_TABLE_DEVICES)
-		writable |= GITS_BASER_INDIRECT;
 	config_lock(a->vgic);
 	if (is_off(its)) {
-		value = frame_merge(its->baser[a->index], value, mask) & writable;
+		value = frame_merge(its->baser[a->index], value, mask) & its_baser_writable(a->index);
 		its->baser[a->index] = baser_accept(a->vgic, BASER_LAYOUT_GITS, value);
 		if (!its_table_is_valid(its, a->index))
 			forget_table(its, a->index);

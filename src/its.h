@@ -16,7 +16,8 @@
 #define ITS_MAX_COLLECTIONS 65536u
 #define ITS_ENTRY_SIZE      8u /* of the device, collection and interrupt translation tables */
 #define ITS_COMMAND_SIZE    32u
-#define ITS_TABLE_PAGE      UINT64_C(0x10000) /* of the guest's tables */
+#define ITS_ITT_ADDRESS     UINT64_C(0x000fffffffffff00) /* of a device */
+#define ITS_TABLE_PAGE      UINT64_C(0x10000)            /* of the guest's tables */
 
 /* GITS_BASER0 and 1; the others are not implemented. */
 enum its_table {
@@ -85,8 +86,14 @@ enum doorbell its_find_doorbell(struct vgic *vgic, uint64_t address, struct vgic
 /* Under config_lock. */
 void its_reset(struct vgic_its *its);
 
+/* Enabled comes into force if the guest has written it, nothing of an earlier table is left, and no save goes on. */
+void its_update_enabled(struct vgic_its *its);
+
 /* What registers have begun. Under config_lock; true if nothing is left. */
 bool its_run_work(struct vgic_its *its, int *steps);
+
+/* The bits of GITS_BASER<n> that can be written. */
+uint64_t its_baser_writable(enum its_table table);
 
 /* Remove every device and translation, at once. Under config_lock. */
 void its_drop_all(struct vgic_its *its);
@@ -107,7 +114,8 @@ bool its_drop_device(struct vgic_its *its, struct its_device *device, int *steps
 
 /* ---- its_tables.c, under config_lock ---- */
 
-uint64_t its_queue_size(const struct vgic_its *its); /* bytes; 0: there is none */
+uint64_t its_queue_size_of(uint64_t cbaser);         /* bytes; 0: there is none */
+uint64_t its_queue_size(const struct vgic_its *its); /* the same of this ITS */
 bool its_table_is_valid(const struct vgic_its *its, enum its_table table);
 
 /* Where the guest's tables are, and how many entries they have; of an indirect table, level 1. */

@@ -11,11 +11,14 @@
 #include "guestmem.h"
 #include "its.h"
 
+uint64_t its_queue_size_of(uint64_t cbaser)
+{
+	return (cbaser & GITS_CBASER_VALID) ? ((cbaser & GITS_CBASER_SIZE) + 1) * 4096 : 0;
+}
+
 uint64_t its_queue_size(const struct vgic_its *its)
 {
-	if (!(its->cbaser & GITS_CBASER_VALID))
-		return 0;
-	return ((its->cbaser & GITS_CBASER_SIZE) + 1) * 4096;
+	return its_queue_size_of(its->cbaser);
 }
 
 bool its_table_is_valid(const struct vgic_its *its, enum its_table table)

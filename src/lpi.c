@@ -335,6 +335,13 @@ void redist_finish_work(struct vgic_vcpu *vcpu)
 	} while (!redist_run_work(vcpu, &steps));
 }
 
+void lpi_restore(struct vgic *vgic, struct irq *irq, uint32_t target, uint8_t priority, irq_word bits)
+{
+	const uint64_t state = irq_lpi_state(place_at(vgic, target), priority, bits);
+
+	count_target(vgic, irq_change(vgic, irq, irq_lpi_restore, state), target);
+}
+
 void lpi_reset(struct vgic *vgic)
 {
 	const bool shows_attributes = vgic->profile == VGIC_PROFILE_KVM && vgic_has(vgic, VGIC_FEATURE_LPIS);
@@ -344,8 +351,7 @@ void lpi_reset(struct vgic *vgic)
 		struct irq *irq = &vgic->lpis[i];
 
 		irq->mappings = 0;
-		irq_change(vgic, irq, irq_lpi_unmap, 0);
-		irq_change(vgic, irq, irq_lpi_configure, 0);
+		irq_change(vgic, irq, irq_lpi_reset, 0);
 	}
 	for (uint32_t i = 0; i < vgic->num_vcpus; i++) {
 		struct vgic_vcpu *vcpu = vgic->vcpus[i];

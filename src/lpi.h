@@ -45,6 +45,9 @@ bool redist_run_work(struct vgic_vcpu *vcpu, int *steps);
 /* All of it at once, for the VMM. */
 void redist_finish_work(struct vgic_vcpu *vcpu);
 
+/* The state of an LPI from an image: mapped or not it stays; @bits are IRQ_ENABLED and IRQ_PENDING. */
+void lpi_restore(struct vgic *vgic, struct irq *irq, uint32_t target, uint8_t priority, irq_word bits);
+
 /* Reset: nothing is pending, all redistributors have LPIs disabled. Translations have been removed before. */
 void lpi_reset(struct vgic *vgic);
 

@@ -4,6 +4,8 @@
  *
  *   state_attr.c   KVM's device attributes    its_state.c      ITS tables in guest memory
  *   lpi_state.c    pending tables             its_image.[ch]   what an ITS has mapped
+ *   state_save.c   the image of a controller  state_restore.c  a controller from an image
+ *   pause.c        no more MSIs               state_stream.h   the bytes of an image
  */
 #ifndef VGIC_STATE_INTERNAL_H
 #define VGIC_STATE_INTERNAL_H
@@ -14,6 +16,11 @@
 
 /* 0, or -EBUSY if a vCPU is between vgic_enter_guest() and vgic_exit_guest(). */
 int state_check_stopped(struct vgic *vgic);
+
+/* ---- pause.c, under config_lock ---- */
+
+void state_pause(struct vgic *vgic);
+void state_resume(struct vgic *vgic);
 
 /* ---- lpi_state.c, under config_lock ---- */
 

@@ -94,7 +94,9 @@ void vgic_vcpu_set_online(struct vgic_vcpu *vcpu, bool online)
 
 void vgic_vcpu_reset(struct vgic_vcpu *vcpu)
 {
+	config_lock(vcpu->vgic);
 	cpuif_reset(vcpu);
+	config_unlock(vcpu->vgic);
 	vcpu_report_lines(vcpu);
 }
 

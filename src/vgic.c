@@ -351,14 +351,12 @@ static int make_parts(struct vgic *vgic, const struct vgic_config *config)
 	return err ? err : make_frames(vgic, config);
 }
 
-static void reset_registers(struct vgic *vgic)
+void reset_registers(struct vgic *vgic)
 {
-	config_lock(vgic);
 	for (uint32_t i = 0; i < vgic->num_itses; i++)
 		its_reset(vgic->itses[i]);
 	lpi_reset(vgic);
 	vgic->work_left = false;
-	config_unlock(vgic);
 	for (uint32_t i = 0; i < vgic->num_vcpus; i++) {
 		cpuif_reset(vgic->vcpus[i]);
 		redist_reset(vgic->vcpus[i]);
@@ -388,7 +386,9 @@ int vgic_create(const struct vgic_config *config, struct vgic **out)
 		vgic_destroy(vgic);
 		return err;
 	}
+	config_lock(vgic);
 	reset_registers(vgic);
+	config_unlock(vgic);
 	/* The callbacks come last: nothing that creation does is told to the VMM. */
 	vgic->ops = config->ops;
 	vgic->opaque = config->opaque;
@@ -427,7 +427,9 @@ int vgic_reset(struct vgic *vgic)
 	 * Hints stay where they are: a signaller may be filing one, and stale ones do no harm. That is also why nothing but
 	 * the per-vCPU calls has to keep away.
 	 */
+	config_lock(vgic);
 	reset_registers(vgic);
+	config_unlock(vgic);
 	for (uint32_t i = 0; i < vgic->num_vcpus; i++) {
 		if (vgic->ops.line_changed)
 			vcpu_kick(vgic->vcpus[i]);

@@ -189,6 +189,9 @@ struct vgic {
 	/* What KVM's IIDRs show. Written when the VMM sets GICD_IIDR, before the guest runs. */
 	_Atomic uint32_t kvm_revision;
 
+	/* No MSIs are accepted: see pause.c. Written under config_lock. */
+	_Atomic bool paused;
+
 	/* GICD_CTLR's group enables as levels. Written under config_lock, read by everyone. */
 	_Alignas(CACHE_LINE) _Atomic uint64_t group_mask;
 
@@ -198,6 +201,7 @@ struct vgic {
 	uint64_t propbaser;    /* guarded by config_lock: GICR_PROPBASER of all redistributors */
 	bool work_left;        /* guarded by config_lock: see work.h */
 	uint32_t work_turn;    /* guarded by config_lock: the ITS that comes first */
+	uint32_t pauses;       /* guarded by config_lock: vgic_pause() that have not been resumed */
 	uint32_t dist_ctlr;    /* guarded by config_lock */
 	uint32_t dist_statusr; /* guarded by config_lock */
 	bool dist_waiting;     /* guarded by config_lock: some vCPU's dist_wait may not be 0 */
@@ -250,6 +254,11 @@ static inline struct irq *irq_by_intid(struct vgic_vcpu *vcpu, uint32_t intid)
 	return NULL;
 }
 
+/* ---- vgic.c ---- */
+
+/* Every register gets its reset value. Under config_lock, with the vCPUs stopped. */
+void reset_registers(struct vgic *vgic);
+
 /* ---- vcpu.c ---- */
 
 /* Kick unless a kick is outstanding. The last thing that a call does for an interrupt. */
@@ -288,7 +297,7 @@ bool ack_is_over(const struct vgic_vcpu *vcpu, uint64_t *wait);
 
 /* ---- line.c ---- */
 
-/* A write of an INTID to GICD_SETSPI_NSR by a device. Any thread. Returns 1, or 0 if it is no SPI. */
+/* A write of an INTID to GICD_SETSPI_NSR by a device. Any thread. Returns 1, 0 if it is no SPI, or -EAGAIN during a pause. */
 int line_signal_message(struct vgic *vgic, uint32_t intid);
 
 /* ---- sgi.c ---- */

@@ -304,7 +304,7 @@ struct vgic_restore_error {
  *   -EBADMSG     no image, or a damaged one: magic number, length, checksum, or a value that vgic_save() never writes
  *   -EPROTONOSUPPORT  a later version of the format, or a part of the image that must be understood and is not
  *   -ENODEV      a vCPU id of the image does not exist here, or has another affinity; an ITS that does not exist here
- *   -E2BIG       more SPIs, LPIs, device or event ids, devices or translations than there is room for here
+ *   -E2BIG       more vCPUs, SPIs, LPIs, device or event ids, devices or translations than there is room for here
  *   -EOPNOTSUPP  another profile, a feature that this controller does not have
  *   -ENOMEM      no memory
  */

@@ -540,7 +540,8 @@ int vgic_its_write(struct vgic_its *its, uint32_t offset, unsigned width, uint64
  * memory before is visible to the guest after the acknowledge. DeviceID and EventID may have any value.
  *
  * Returns 1 if the LPI was made pending or was pending already, 0 if the guest blocks it (no such mapping, collection or
- * enabled redistributor: counted by reason, see vgic_its_get_stats()), or -EBUSY if the ITS is off.
+ * enabled redistributor: counted by reason, see vgic_its_get_stats()), -EBUSY if the ITS is off, or -EAGAIN between
+ * vgic_pause() and vgic_resume() (state.h): nothing was done, signal it again afterwards.
  */
 int vgic_its_signal(struct vgic_its *its, uint32_t devid, uint32_t eventid);
 
@@ -555,7 +556,7 @@ int vgic_its_signal(struct vgic_its *its, uint32_t devid, uint32_t eventid);
  * @devid:    DeviceID
  * @flags:    VGIC_MSI_VALID_DEVID or 0; needed for an ITS
  *
- * As vgic_its_signal(); any thread. Returns 1, 0 or -EBUSY as that does, or
+ * As vgic_its_signal(); any thread. Returns 1, 0, -EBUSY or -EAGAIN as that does, or
  *   -EINVAL  unknown flags, or no DeviceID for an ITS
  *   -ENODEV  no doorbell at that address
  */

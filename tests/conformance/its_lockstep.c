@@ -747,6 +747,13 @@ static void op_repair_its(struct run *run)
 		set_up_tables(run, its);
 }
 
+static void op_move(struct run *run)
+{
+	note(run, "saved and restored");
+	pair_move(&run->pair);
+	compare_all(run);
+}
+
 static void op_reset(struct run *run)
 {
 	note(run, "reset of all");
@@ -760,13 +767,28 @@ static const struct {
 	void (*run)(struct run *run);
 	bool needs_its;
 } operations[] = {
-	{ 300, op_commands, true },        { 60, op_msi, true },          { 220, op_mapped_msi, true },
-	{ 250, op_acknowledge, false },    { 60, op_enable_lpis, false }, { 30, op_invalidate, false },
-	{ 12, op_table_registers, false }, { 40, op_property, false },    { 25, op_pending_bits, false },
-	{ 12, op_level1, true },           { 12, op_hole, false },        { 5, op_queue_hole, true },
-	{ 15, op_its_enable, true },       { 10, op_its_tables, true },   { 20, op_any_register, true },
-	{ 5, op_cwriter, true },           { 15, op_masks, false },       { 40, op_repair, false },
-	{ 40, op_repair_its, true },       { 60, op_direct, false },      { 1, op_reset, false },
+	{ 300, op_commands, true },
+	{ 60, op_msi, true },
+	{ 220, op_mapped_msi, true },
+	{ 250, op_acknowledge, false },
+	{ 60, op_enable_lpis, false },
+	{ 30, op_invalidate, false },
+	{ 12, op_table_registers, false },
+	{ 40, op_property, false },
+	{ 25, op_pending_bits, false },
+	{ 12, op_level1, true },
+	{ 12, op_hole, false },
+	{ 5, op_queue_hole, true },
+	{ 15, op_its_enable, true },
+	{ 10, op_its_tables, true },
+	{ 20, op_any_register, true },
+	{ 5, op_cwriter, true },
+	{ 15, op_masks, false },
+	{ 40, op_repair, false },
+	{ 40, op_repair_its, true },
+	{ 60, op_direct, false },
+	{ 1, op_reset, false },
+	{ 6, op_move, false },
 };
 
 static void run_operation(struct run *run)

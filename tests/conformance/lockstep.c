@@ -530,6 +530,12 @@ static void op_reset(struct run *run)
 	set_up(run);
 }
 
+static void op_move(struct run *run)
+{
+	pair_move(&run->pair);
+	pair_compare_all(&run->pair);
+}
+
 /* Undo what random writes have switched off, and what random EOIs have left active. */
 static void op_repair(struct run *run)
 {
@@ -560,7 +566,7 @@ static const struct {
 	{ 20, op_message },  { 50, op_cpu_interface }, { 30, op_read_cpu_interface },
 	{ 10, op_any_icc },  { 8, op_dist_control },   { 15, op_redist_control },
 	{ 8, op_online },    { 25, op_any_address },   { 2, op_vcpu_reset },
-	{ 1, op_reset },     { 40, op_repair },
+	{ 1, op_reset },     { 40, op_repair },        { 4, op_move },
 };
 
 static void run_operation(struct run *run)

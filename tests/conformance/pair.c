@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <vgic/state.h>
 
 #define LOG_LENGTH 48u
 
@@ -29,6 +30,7 @@ enum op_kind {
 	OP_SET_ONLINE,
 	OP_VCPU_RESET,
 	OP_RESET,
+	OP_MOVE,
 };
 
 struct op {
@@ -118,6 +120,9 @@ static void print_op(const struct op *op)
 		break;
 	case OP_RESET:
 		printf("reset of all");
+		break;
+	case OP_MOVE:
+		printf("saved and restored, %" PRIu64 " bytes", op->value);
 		break;
 	}
 }
@@ -331,6 +336,22 @@ void pair_reset(struct pair *pair)
 	log_op(pair, &(struct op){ OP_RESET, PAIR_DIST, 0, 0, 0 });
 	compare_result(pair, vgic_reset(pair->vgic), 0, 0, 0);
 	ref_reset(pair->ref);
+}
+
+/* The reference does nothing: a guest finds no difference. */
+void pair_move(struct pair *pair)
+{
+	size_t size = 0;
+	void *image;
+
+	compare_result(pair, vgic_save_size(pair->vgic, &size), 0, 0, 0);
+	log_op(pair, &(struct op){ OP_MOVE, PAIR_DIST, 0, 0, size });
+	image = malloc(size);
+	if (image == NULL)
+		abort();
+	compare_result(pair, vgic_save(pair->vgic, image, size, &size), 0, 0, 0);
+	compare_result(pair, vgic_restore(pair->vgic, image, size, NULL), 0, 0, 0);
+	free(image);
 }
 
 /* ---- Comparison ---- */

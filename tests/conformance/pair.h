@@ -58,6 +58,8 @@ void pair_pulse_spi(struct pair *pair, uint32_t intid);
 void pair_set_online(struct pair *pair, uint32_t vcpu, bool online);
 void pair_vcpu_reset(struct pair *pair, uint32_t vcpu);
 void pair_reset(struct pair *pair);
+/* Save libvgic's controller, and restore it: its registers are reset in between. */
+void pair_move(struct pair *pair);
 
 /* What the guest did wrong, acknowledges and deactivations, as both have counted them. */
 void pair_compare_counters(struct pair *pair);

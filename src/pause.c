@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pause.c - accept no more MSIs, for a save.
+ *
+ * A signal is one CAS and knows nothing of a save. So a pause uses what turns signals
+ * away already: Enabled, which each signal looks at after its lookup, is cleared in
+ * every ITS, though the guest goes on reading 1; then every mapped LPI gets a new
+ * generation, and every translation with it. A signal that had looked its event up
+ * before fails at its CAS and looks again; one that finds the new value finds
+ * Enabled=0. Either way it is told to come again. Unlike GITS_CTLR.Enabled=0 this
+ * includes LPIs with several translations: all ITSes are paused at once.
+ *
+ * A message to GICD_SETSPI_NSR has no generation. Its signaller looks at `paused`
+ * after its CAS: either the save sees the CAS, or the signaller sees the pause.
+ *
+ * Owns `pauses` and `paused`, under config_lock.
+ */
+#include <errno.h>
+
+#include "irq_change.h"
+#include "its.h"
+#include "state.h"
+#include "work.h"
+
+static void renew_lpis(struct vgic *vgic)
+{
+	for (uint32_t i = 0; i < vgic->num_lpis; i++) {
+		if (load_relaxed(&vgic->lpis[i].word) & IRQ_MAPPED)
+			irq_change(vgic, &vgic->lpis[i], irq_lpi_renew, 0);
+	}
+}
+
+static void renew_translations(struct vgic_its *its)
+{
+	for (uint32_t i = 0; i < its->map.nodes_end; i++) {
+		struct translation *node = &its->map.nodes[i];
+		uint64_t lpi;
+
+		if (load_relaxed(&node->key) == TRANSLATION_FREE)
+			continue;
+		lpi = load_relaxed(&node->value) & TRANSLATION_LPI_MASK;
+		store_release(&node->value, (load_relaxed(&its->vgic->lpis[lpi].word) & IRQ_GENERATION_MASK) | lpi);
+	}
+}
+
+void state_pause(struct vgic *vgic)
+{
+	if (vgic->pauses++ > 0)
+		return;
+	store_seq_cst(&vgic->paused, true);
+	for (uint32_t i = 0; i < vgic->num_itses; i++)
+		store_release(&vgic->itses[i]->enabled, false);
+	full_fence();
+	renew_lpis(vgic);
+	for (uint32_t i = 0; i < vgic->num_itses; i++)
+		renew_translations(vgic->itses[i]);
+}
+
+void state_resume(struct vgic *vgic)
+{
+	if (--vgic->pauses > 0)
+		return;
+	store_seq_cst(&vgic->paused, false);
+	for (uint32_t i = 0; i < vgic->num_itses; i++)
+		its_update_enabled(vgic->itses[i]);
+}
+
+int vgic_pause(struct vgic *vgic)
+{
+	config_lock(vgic);
+	state_pause(vgic);
+	config_unlock(vgic);
+	return 0;
+}
+
+int vgic_resume(struct vgic *vgic)
+{
+	config_lock(vgic);
+	if (!vgic->pauses) {
+		config_unlock(vgic);
+		return -EINVAL;
+	}
+	state_resume(vgic);
+	/* Commands may have been waiting. */
+	work_finish_write(vgic);
+	return 0;
+}
