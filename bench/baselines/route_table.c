@@ -78,27 +78,37 @@ static bool add_entry(struct table *table, const struct user_entry *from)
 	return true;
 }
 
+static struct table *build_table_of(const struct user_entry *entries, uint32_t num_entries)
+{
+	uint32_t num_gsis = 0;
+	struct table *table;
+
+	for (uint32_t i = 0; i < num_entries; i++)
+		num_gsis = entries[i].gsi >= num_gsis ? entries[i].gsi + 1 : num_gsis;
+	table = calloc(1, sizeof(*table) + num_gsis * sizeof(struct table_entry *));
+	if (!table)
+		return NULL;
+	table->num_gsis = num_gsis;
+	for (uint32_t i = 0; i < num_entries; i++) {
+		if (!add_entry(table, &entries[i])) {
+			free_table(table);
+			return NULL;
+		}
+	}
+	return table;
+}
+
 /* Of a copy of the VMM's table, which a system call makes first. */
 static struct table *build_table(const struct base_routes *routes)
 {
 	const size_t size = routes->num_entries * sizeof(struct user_entry);
 	struct user_entry *copy = malloc(size);
-	uint32_t num_gsis = 0;
-	struct table *table = NULL;
+	struct table *table;
 
 	if (!copy)
 		return NULL;
 	memcpy(copy, routes->entries, size);
-	for (uint32_t i = 0; i < routes->num_entries; i++)
-		num_gsis = copy[i].gsi >= num_gsis ? copy[i].gsi + 1 : num_gsis;
-	table = calloc(1, sizeof(*table) + num_gsis * sizeof(struct table_entry *));
-	for (uint32_t i = 0; table && i < routes->num_entries; i++) {
-		table->num_gsis = num_gsis;
-		if (add_entry(table, &copy[i]))
-			continue;
-		free_table(table);
-		table = NULL;
-	}
+	table = build_table_of(copy, routes->num_entries);
 	free(copy);
 	return table;
 }
