@@ -20,6 +20,7 @@ CHECK_GROUPS := \
 	unit:$(BUILD):unit:15 \
 	conformance:$(BUILD):conformance:30 \
 	embedding:$(BUILD):embedding:15 \
+	instructions:$(BUILD):instructions:30 \
 	tools:$(BUILD):tools:20 \
 	models:$(BUILD):model:30 \
 	stress:$(BUILD):stress:70 \
@@ -110,7 +111,7 @@ kvm-oracle: deps-build $(BUILD)/build.ninja ## compare with the vGIC of Linux's 
 CHECK_BUILDS := $(BUILD)/build.ninja $(ASAN)/build.ninja $(TSAN)/build.ninja
 
 check: deps-build $(CHECK_BUILDS) ## run the tests, within their time budgets
-	@$(INSTALL_DEPS) --quiet guest oracle lint
+	@$(INSTALL_DEPS) --quiet guest oracle lint bench
 	@vmm/make-guest-image.sh $(BUILD)
 	@scripts/run-tests --slow $(SLOW) $(CHECK_GROUPS)
 

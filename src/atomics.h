@@ -22,6 +22,16 @@
 #define CACHE_LINE 64
 
 /*
+ * The line of @p is about to be loaded and then written by a read-modify-write: fetch
+ * it for writing at once. Otherwise, if another CPU has it, it is fetched twice: the
+ * load shares it, and the write takes it away.
+ */
+static inline void prefetch_for_write(const void *p)
+{
+	__builtin_prefetch(p, 1);
+}
+
+/*
  * A full fence. ThreadSanitizer does not understand stand-alone fences; every
  * access that this one orders is atomic, so there it may be a read-modify-write
  * of a word of its own.

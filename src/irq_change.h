@@ -56,8 +56,10 @@ static inline void irq_settle(struct vgic *vgic, struct irq *irq, irq_word old, 
 static inline __attribute__((always_inline)) irq_word irq_change(struct vgic *vgic, struct irq *irq,
 								 irq_transition transition, uint64_t arg)
 {
-	irq_word old = load_relaxed(&irq->word), new;
+	irq_word old, new;
 
+	prefetch_for_write(&irq->word);
+	old = load_relaxed(&irq->word);
 	do {
 		new = transition(old, arg);
 		if (__builtin_expect((new &IRQ_ONE_OF_N) != 0, 0) && irq_is_deliverable(new) &&

@@ -62,8 +62,10 @@ static inline bool lpi_signal_at_once(struct vgic *vgic, uint64_t value)
 {
 	struct irq *irq = &vgic->lpis[value & TRANSLATION_LPI_MASK];
 	const irq_word mapped = IRQ_MAPPED | (value & IRQ_GENERATION_MASK);
-	irq_word old = load_relaxed(&irq->word);
+	irq_word old;
 
+	prefetch_for_write(&irq->word);
+	old = load_relaxed(&irq->word);
 	do {
 		if ((old & (IRQ_MAPPED | IRQ_HELD | IRQ_GENERATION_MASK)) != mapped || irq_target(old) == IRQ_NO_TARGET)
 			return false;

@@ -286,32 +286,24 @@ static enum find_result search_level(struct vgic_vcpu *vcpu, unsigned level, int
 
 /* ---- Find ---------------------------------------------------------------------- */
 
-/* The next leaf word of a level at or after @word, around; the leaf's size if there is none. */
-static uint32_t next_leaf_word_around(const struct pending *p, unsigned level, uint32_t word)
-{
-	const _Atomic uint64_t *l1 = l1_word(p, level, 0);
-	const uint32_t first = word < p->num_leaves ? word : 0;
-	uint32_t i = first / 64;
-	uint64_t bits = load_seq_cst(&l1[i]) & ~UINT64_C(0) << first % 64;
-
-	for (uint32_t n = p->num_l1; !bits && n > 0; n--) {
-		i = i + 1 < p->num_l1 ? i + 1 : 0;
-		bits = load_seq_cst(&l1[i]);
-	}
-	return bits ? i * 64 + (uint32_t)__builtin_ctzll(bits) : p->num_leaves;
-}
-
-/* The first hint of the next leaf word. As long as there is one within a few words, nobody has to search. */
+/* The first hint of the next leaf word, around. As long as there is one within a few words, nobody has to search. */
 uint32_t pending_peek_further(const struct pending *p, unsigned level)
 {
-	uint32_t word = p->last_taken / 64;
+	const _Atomic uint64_t *l1 = l1_word(p, level, 0);
+	const uint32_t last_word = p->last_taken / 64;
+	uint32_t i = last_word / 64, unseen = p->num_l1;
+	uint64_t words = load_seq_cst(&l1[i]) & ~UINT64_C(1) << last_word % 64;
 
-	for (int empty_words = 0; empty_words <= EMPTY_WORDS_TOLERATED; empty_words++) {
+	for (int empty_words = 0; empty_words <= EMPTY_WORDS_TOLERATED; empty_words++, words &= words - 1) {
+		uint32_t word;
 		uint64_t bits;
 
-		word = next_leaf_word_around(p, level, word + 1);
-		if (word == p->num_leaves)
-			break;
+		for (; !words; words = load_seq_cst(&l1[i])) {
+			if (unseen-- == 0)
+				return NO_NUMBER;
+			i = i + 1 < p->num_l1 ? i + 1 : 0;
+		}
+		word = i * 64 + (uint32_t)__builtin_ctzll(words);
 		bits = load_seq_cst(&p->leaf[word]);
 		if (bits)
 			return word * 64 + (uint32_t)__builtin_ctzll(bits);
