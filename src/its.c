@@ -134,8 +134,8 @@ static bool run_quiesce(struct vgic_its *its, int *steps)
 		if (irq->mappings != 1)
 			continue;
 		irq_change(its->vgic, irq, irq_lpi_renew, 0);
-		store_release(&node->value, (load_relaxed(&irq->word) & IRQ_GENERATION_MASK) |
-						    (load_relaxed(&node->value) & TRANSLATION_LPI_MASK));
+		its_map_set_value(node,
+				  (load_relaxed(&irq->word) & IRQ_GENERATION_MASK) | (uint64_t)(irq - its->vgic->lpis));
 	}
 	its->quiescing = false;
 	return true;

@@ -252,7 +252,7 @@ static void remap_event(struct vgic_its *its, struct translation *node, struct i
 		lpi_set_target(its->vgic, irq, its->collections[icid]);
 		return;
 	}
-	store_release(&node->value, lpi_map(its->vgic, irq, its->collections[icid]));
+	its_map_set_value(node, lpi_map(its->vgic, irq, its->collections[icid]));
 	lpi_unmap(its->vgic, old);
 }
 

@@ -10,10 +10,14 @@
  *   bucket they began in: they begin again. Every restart means that a command
  *   was executed meanwhile.
  *
- *   The node that they found is freed and used again while they read its value.
- *   They read the key once more behind the value; the writer changes the key
- *   first and last. A node that has changed goes on in another chain, or comes
- *   back in this one: both are the case above.
+ *   The node that they found is freed and used again while they look at it. The
+ *   value says which use of the node it belongs to. They read the value, the key,
+ *   and the value once more; if that has not changed, the key is of the same use,
+ *   as the writer takes the old key away before the new value, and brings the new
+ *   key after it. (The key alone would not do: it may come back within these three
+ *   loads. The number has 16 bits: 2^16 commands would have to fit in between.)
+ *   A node that has changed goes on in another chain, or comes back in this one:
+ *   both are the case above.
  *
  *   The translation that they found is removed before they act on it. The value
  *   carries the generation of the LPI; the compare-and-swap on the LPI's state
@@ -29,6 +33,8 @@
 #include "its_map.h"
 
 #include <errno.h>
+
+#include "lpi.h"
 
 /*
  * A reader that begins again this often has been overtaken by as many commands;
@@ -104,6 +110,9 @@ const struct translation *its_map_search(const struct its_map *map, uint64_t key
 		while (!(i & TRANSLATION_END) && steps++ < map->max_translations) {
 			if (translation_matches(&map->nodes[i], key, value))
 				return &map->nodes[i];
+			/* It is the one, but its value changed meanwhile: begin again, or it would count as not mapped. */
+			if (load_acquire(&map->nodes[i].key) == key)
+				break;
 			i = load_acquire(&map->nodes[i].next);
 		}
 		if (i == (TRANSLATION_END | bucket))
@@ -132,6 +141,11 @@ static void unlink_from_device(struct its_map *map, struct translation *node)
 		map->nodes[node->device_next].device_previous = node->device_previous;
 }
 
+static uint64_t next_use(struct translation *node)
+{
+	return (load_relaxed(&node->value) + TRANSLATION_USE_ONE) & TRANSLATION_USE_MASK;
+}
+
 struct translation *its_map_add(struct its_map *map, struct its_device *device, uint32_t eventid, uint64_t value,
 				uint32_t icid)
 {
@@ -149,7 +163,7 @@ struct translation *its_map_add(struct its_map *map, struct its_device *device, 
 	node->icid = icid;
 	link_to_device(map, device, node, number);
 	/* The key last: who reads it reads a complete node. The chain's head after that: who follows it does too. */
-	store_release(&node->value, value);
+	store_release(&node->value, value | next_use(node));
 	store_release(&node->next, load_relaxed(bucket));
 	store_release(&node->key, key);
 	store_release(bucket, number);
@@ -171,6 +185,11 @@ void its_map_remove(struct its_map *map, struct translation *node)
 	map->num_translations--;
 	if (map->num_translations == 0)
 		map->nodes_end = 0;
+}
+
+void its_map_set_value(struct translation *node, uint64_t value)
+{
+	store_release(&node->value, value | (load_relaxed(&node->value) & TRANSLATION_USE_MASK));
 }
 
 /* ---- Devices: under config_lock only -------------------------------------------------- */

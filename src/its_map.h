@@ -19,7 +19,7 @@
  */
 struct translation {
 	_Atomic uint64_t key;   /* DeviceID and EventID, or TRANSLATION_FREE */
-	_Atomic uint64_t value; /* the LPI, see TRANSLATION_LPI_MASK */
+	_Atomic uint64_t value; /* the LPI, its generation, and the number of this use of the node: lpi.h */
 	_Atomic uint32_t next;  /* next node of the chain, or the chain's end marker */
 
 	/* Under config_lock. */
@@ -74,10 +74,8 @@ static inline uint32_t its_map_bucket(const struct its_map *map, uint64_t key)
 /* Is it this one? Then *value is its value. See its_map.c for the order of the loads. */
 static inline bool translation_matches(const struct translation *node, uint64_t key, uint64_t *value)
 {
-	if (load_acquire(&node->key) != key)
-		return false;
 	*value = load_acquire(&node->value);
-	return load_relaxed(&node->key) == key;
+	return load_acquire(&node->key) == key && load_relaxed(&node->value) == *value;
 }
 
 /* The rest of its_map_find(), when the first node of the chain is not the one. */
@@ -118,5 +116,8 @@ void its_map_remove_device(struct its_map *map, struct its_device *device);
 struct translation *its_map_add(struct its_map *map, struct its_device *device, uint32_t eventid, uint64_t value,
 				uint32_t icid);
 void its_map_remove(struct its_map *map, struct translation *node);
+
+/* The translation leads elsewhere, or its LPI has a new generation. */
+void its_map_set_value(struct translation *node, uint64_t value);
 
 #endif /* VGIC_ITS_MAP_H */

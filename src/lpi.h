@@ -11,8 +11,13 @@
 #include "frame.h"
 #include "vgic_internal.h"
 
-/* What a translation leads to: the LPI in the low bits, its generation as in the state word. */
-#define TRANSLATION_LPI_MASK ((UINT64_C(1) << 32) - 1)
+/*
+ * What a translation leads to: the LPI in the low bits, its generation as in the state word. Between them is a number
+ * that tells the uses of a node apart: see its_map.c.
+ */
+#define TRANSLATION_LPI_MASK ((UINT64_C(1) << VGIC_MAX_LPI_BITS) - 1)
+#define TRANSLATION_USE_ONE  (UINT64_C(1) << VGIC_MAX_LPI_BITS)
+#define TRANSLATION_USE_MASK (~(IRQ_GENERATION_MASK | TRANSLATION_LPI_MASK))
 
 /* The first INTID that is no LPI as the guest has set it up (GICR_PROPBASER.IDbits): KVM's rule, one shared PROPBASER. */
 uint32_t lpi_intid_end(const struct vgic *vgic);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Signals in flight: a device thread has looked its event up, and is overtaken by a
- * command before it acts. The two halves of vgic_its_signal() are called here with
- * the command in between, so that every such race happens every time. The library's
- * inner parts are used for this, and for nothing else.
+ * Signals in flight: a device thread is in the middle of its signal, and is overtaken
+ * by a command. Either the two halves of vgic_its_signal() are called here with the
+ * command in between, or it is stopped before each of its loads in turn; every such
+ * race happens every time. The library's inner parts are used for this, and for
+ * nothing else.
  */
 #include <errno.h>
 
@@ -14,8 +15,15 @@
 /* Two vCPUs; collections 0 and 1 at them; device 1, event 0 to LPI 8192 at collection 0. */
 static struct machine *boot_mapped(void)
 {
-	struct machine *m = its_boot(2, 2);
+	struct machine *m = its_describe(2, 2);
 
+	/* Small, as there are hundreds of them. */
+	m->config.lpi_id_bits = 14;
+	for (unsigned i = 0; i < 2; i++) {
+		its_configs[i].max_devices = 4;
+		its_configs[i].max_translations = 16;
+	}
+	its_set_up(machine_start(m));
 	map_collection(m, 0, 0);
 	map_collection(m, 1, 1);
 	map_device(m, 1, 5);
@@ -202,6 +210,233 @@ static void other_itses_are_not_overtaken(void **state)
 	machine_stop(m);
 }
 
+/* ---- Overtaken anywhere ------------------------------------------------------------------------------------- */
+
+/* What a command finds, and what the signal that it overtook did. */
+struct overtaken {
+	struct machine *m;
+	bool was_pending; /* when the command was done */
+	int result;
+};
+
+typedef void command(struct machine *m);
+typedef void judgement(struct overtaken *o);
+
+struct overtaking {
+	struct overtaken *o;
+	command *run;
+};
+
+static void overtake(void *context)
+{
+	struct overtaking *overtaking = context;
+
+	overtaking->run(overtaking->o->m);
+	overtaking->o->was_pending = in_flight_is_pending(overtaking->o->m->vgic, 8192);
+}
+
+/* Event 0 is signalled, and @run comes in before its first load, its second, and so on up to its last. */
+static void overtake_anywhere(command *run, judgement *judge)
+{
+	bool reached = true;
+
+	for (unsigned load = 0; reached; load++) {
+		struct overtaken o = { .m = boot_mapped() };
+		struct overtaking overtaking = { .o = &o, .run = run };
+		struct in_flight_stop stop = { .before_load = load, .action = overtake, .context = &overtaking };
+
+		o.result = in_flight_signal(its_of(o.m, 0), 1, 0, &stop, 1);
+		reached = stop.reached;
+		if (reached) {
+			/* It tells the device what it did. */
+			judge(&o);
+		} else {
+			assert_true(load > 4);
+			assert_int_equal(o.result, 1);
+			expect_only(o.m, 0, 8192);
+		}
+		machine_stop(o.m);
+	}
+}
+
+/* Two stops, before each pair of loads. The function returns whether it got as far as the second. */
+static void stop_at_each_pair(bool (*signal_with_stops)(unsigned first, unsigned second))
+{
+	unsigned first = 0, second;
+
+	do {
+		second = first + 1;
+		while (signal_with_stops(first, second))
+			second++;
+	} while (second > ++first);
+	assert_true(first > 4);
+}
+
+/* Nothing came through any more. */
+static void judge_promise(struct overtaken *o)
+{
+	assert_int_equal(in_flight_is_pending(o->m->vgic, 8192), o->was_pending);
+	if (o->result != 1)
+		assert_false(o->was_pending);
+}
+
+static void switch_its_off(struct machine *m)
+{
+	its_write(m, 0, GITS_CTLR, 4, 0);
+	assert_int_equal(its_read(m, 0, GITS_CTLR, 4), GITS_CTLR_QUIESCENT);
+}
+
+/* The same event to the same LPI, but its translation is a new one. */
+static void map_it_anew(struct machine *m)
+{
+	its_run(m, 0, cmd_event(ITS_CMD_DISCARD, 1, 0));
+	map_event(m, 1, 0, 8192, 0);
+}
+
+/* Enabled is read after the lookup: a translation that was renewed behind Enabled=0 is not one of before. */
+static void quiescent_holds_wherever_a_signal_is(void **state)
+{
+	(void)state;
+	overtake_anywhere(switch_its_off, judge_promise);
+}
+
+/* It is stale at its first look: the second look is to be as careful. */
+static bool quiescent_holds_behind_a_stale_look(unsigned first, unsigned second)
+{
+	struct overtaken o = { .m = boot_mapped() };
+	struct overtaking overtakings[] = { { .o = &o, .run = map_it_anew }, { .o = &o, .run = switch_its_off } };
+	struct in_flight_stop stops[] = {
+		{ .before_load = first, .action = overtake, .context = &overtakings[0] },
+		{ .before_load = second, .action = overtake, .context = &overtakings[1] },
+	};
+
+	o.result = in_flight_signal(its_of(o.m, 0), 1, 0, stops, 2);
+	if (stops[1].reached)
+		judge_promise(&o);
+	machine_stop(o.m);
+	return stops[1].reached;
+}
+
+static void quiescent_holds_at_the_second_look_too(void **state)
+{
+	(void)state;
+	stop_at_each_pair(quiescent_holds_behind_a_stale_look);
+}
+
+static void discard_it(struct machine *m)
+{
+	its_run(m, 0, cmd_event(ITS_CMD_DISCARD, 1, 0));
+}
+
+static void unmap_its_device(struct machine *m)
+{
+	its_run(m, 0, cmd_mapd(1, 4, ITT(1), false));
+}
+
+static void unmap_its_collection(struct machine *m)
+{
+	its_run(m, 0, cmd_mapc(0, 0, false));
+}
+
+static void replace_it(struct machine *m)
+{
+	map_event(m, 1, 0, 9000, 0);
+}
+
+static void unmappings_hold_wherever_a_signal_is(void **state)
+{
+	(void)state;
+	overtake_anywhere(discard_it, judge_promise);
+	overtake_anywhere(unmap_its_device, judge_promise);
+	overtake_anywhere(unmap_its_collection, judge_promise);
+	overtake_anywhere(replace_it, judge_promise);
+}
+
+static void move_it(struct machine *m)
+{
+	its_run(m, 0, cmd_movi(1, 0, 1));
+}
+
+static void move_all(struct machine *m)
+{
+	its_run(m, 0, cmd_movall(0, 1));
+}
+
+static void judge_move(struct overtaken *o)
+{
+	assert_int_equal(o->result, 1);
+	expect_only(o->m, 1, 8192);
+}
+
+static void moves_hold_wherever_a_signal_is(void **state)
+{
+	(void)state;
+	overtake_anywhere(move_it, judge_move);
+	overtake_anywhere(move_all, judge_move);
+}
+
+static void disable_lpis(struct machine *m)
+{
+	redist_write(m, 0, GICR_CTLR, 0);
+	finish_work(m);
+	assert_int_equal(redist_read(m, 0, GICR_CTLR) & GICR_CTLR_RWP, 0);
+}
+
+/* What it made pending before is in the table. */
+static void judge_lpis_off(struct overtaken *o)
+{
+	assert_false(in_flight_is_pending(o->m->vgic, 8192));
+	assert_int_equal(table_pending(0, 8192), o->result == 1);
+}
+
+static void rwp_holds_wherever_a_signal_is(void **state)
+{
+	(void)state;
+	overtake_anywhere(disable_lpis, judge_lpis_off);
+}
+
+/* ---- A node that is used again ----
+
+ * Events 1 and 2 lead to LPIs 8193 and 8194. While a signal of event 2 is on its way its
+ * node is taken for event 3, which shares LPI 8193 with event 1 (so that the LPI keeps its
+ * generation), and then for event 2 again.
+ */
+
+static void use_node_for_event_3(void *context)
+{
+	its_run(context, 0, cmd_event(ITS_CMD_DISCARD, 1, 2));
+	map_event(context, 1, 3, 8193, 0);
+}
+
+static void use_node_for_event_2(void *context)
+{
+	its_run(context, 0, cmd_event(ITS_CMD_DISCARD, 1, 3));
+	map_event(context, 1, 2, 8194, 0);
+}
+
+/* Returns whether the signal got as far as the second stop. */
+static bool signal_while_its_node_is_used_again(unsigned first, unsigned second)
+{
+	struct machine *m = boot_mapped();
+	struct in_flight_stop stops[] = {
+		{ .before_load = first, .action = use_node_for_event_3, .context = m },
+		{ .before_load = second, .action = use_node_for_event_2, .context = m },
+	};
+
+	map_event(m, 1, 1, 8193, 0);
+	map_event(m, 1, 2, 8194, 0);
+	in_flight_signal(its_of(m, 0), 1, 2, stops, 2);
+	assert_false(in_flight_is_pending(m->vgic, 8193));
+	machine_stop(m);
+	return stops[1].reached;
+}
+
+static void a_node_that_is_used_again_shows_one_translation(void **state)
+{
+	(void)state;
+	stop_at_each_pair(signal_while_its_node_is_used_again);
+}
+
 /* ---- Who waits for whom ----------------------------------------------------------------------------------- */
 
 /* An acknowledge that has taken its LPI but not yet returned: RWP waits for it. */
@@ -259,6 +494,12 @@ int main(void)
 		cmocka_unit_test(overtaken_by_enable_lpis_0_it_is_held),
 		cmocka_unit_test(overtaken_by_reset_it_is_stale),
 		cmocka_unit_test(other_itses_are_not_overtaken),
+		cmocka_unit_test(quiescent_holds_wherever_a_signal_is),
+		cmocka_unit_test(quiescent_holds_at_the_second_look_too),
+		cmocka_unit_test(unmappings_hold_wherever_a_signal_is),
+		cmocka_unit_test(moves_hold_wherever_a_signal_is),
+		cmocka_unit_test(rwp_holds_wherever_a_signal_is),
+		cmocka_unit_test(a_node_that_is_used_again_shows_one_translation),
 		cmocka_unit_test(rwp_waits_for_an_acknowledge),
 		cmocka_unit_test(rwp_waits_for_an_early_signal),
 	};

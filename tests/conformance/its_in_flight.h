@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The two halves of a signal, and the marks of threads that are in the middle of
- * something. Apart from the test itself, as the library's inner headers and the
+ * Signals that are stopped half-way, and the marks of threads that are in the middle
+ * of something. Apart from the test itself, as the library's inner headers and the
  * tests' each have the architecture's constants under the same names.
  */
 #ifndef TESTS_ITS_IN_FLIGHT_H
@@ -23,6 +23,21 @@ enum in_flight_result {
 bool in_flight_look_up(struct vgic_its *its, uint32_t devid, uint32_t eventid, uint64_t *value);
 /* ...and what it does with it then. */
 enum in_flight_result in_flight_act(struct vgic *vgic, uint64_t value);
+
+/* Is it, whether it can be delivered or not? */
+bool in_flight_is_pending(struct vgic *vgic, uint32_t intid);
+
+/* What happens while a device thread is stopped in the middle of its signal. */
+struct in_flight_stop {
+	unsigned before_load; /* of the loads of shared memory that the signal makes: 0 is the first */
+	void (*action)(void *context);
+	void *context;
+	bool reached; /* or it had no such load */
+};
+
+/* vgic_its_signal(), stopped @num_stops times; the stops are in their order. */
+int in_flight_signal(struct vgic_its *its, uint32_t devid, uint32_t eventid, struct in_flight_stop *stops,
+		     unsigned num_stops);
 
 void in_flight_begin_acknowledge(struct vgic_vcpu *vcpu);
 void in_flight_end_acknowledge(struct vgic_vcpu *vcpu);

@@ -26,6 +26,11 @@ enum in_flight_result in_flight_act(struct vgic *vgic, uint64_t value)
 	}
 }
 
+bool in_flight_is_pending(struct vgic *vgic, uint32_t intid)
+{
+	return load_relaxed(&vgic->lpis[intid - FIRST_LPI].word) & IRQ_PENDING;
+}
+
 void in_flight_begin_acknowledge(struct vgic_vcpu *vcpu)
 {
 	ack_begin(vcpu);
