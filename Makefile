@@ -119,7 +119,7 @@ check-all: deps $(CHECK_BUILDS) $(CLANG)/build.ninja ## the same, and what takes
 	@vmm/make-guest-image.sh $(BUILD)
 	@scripts/run-tests --slow $(SLOW) $(CHECK_GROUPS) $(MORE_GROUPS)
 
-model: ## check every configuration of the protocol's models (two minutes)
+model: ## check every configuration of the protocol's models (three minutes)
 	@$(INSTALL_DEPS) --quiet test
 	@tests/model/run-model
 

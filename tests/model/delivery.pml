@@ -28,12 +28,15 @@
  *
  *   SIGNALS_X=n, SIGNALS_Y=n   n threads that signal the interrupt X (0) or Y (1) once
  *   PENDING_X                  X is pending to begin with, its hint in the slot
+ *   PENDING_Y                  so is Y, its hint in the maps
+ *   MOVALL                     a thread that moves X, and then Y, to vCPU 1
  *   RETARGET, RETARGET_BACK    threads that route X to vCPU 1, and to vCPU 0
  *   PROMOTE                    a thread that moves X from level 1 to level 0
  *   TOGGLE                     a thread that disables X and enables it again
  *   WITHDRAW                   a thread that clears X's pending latch
  *   DISTRIBUTOR                a thread that closes level 1 for all vCPUs and opens it again
  *   VCPU1_BLOCKED              vCPU 1 is blocked to begin with; else it is about to look
+ *   VCPU1_MASKED               vCPU 1 takes nothing: what it has is to be found by its hints, at rest
  *   MASKING                    an acknowledge masks its level and those below, until the EOI
  *   HPPIR                      the vCPU begins by reading ICC_HPPIR: a search that takes nothing, and after
  *                              which the VMM looks at the lines, as after every access to an ICC register
@@ -53,7 +56,7 @@
 #ifndef SIGNALS_Y
 #define SIGNALS_Y 0
 #endif
-#if SIGNALS_Y > 0 || defined(STALE_SLOT)
+#if SIGNALS_Y > 0 || defined(STALE_SLOT) || defined(PENDING_Y)
 #define NUM_IRQS 2
 #else
 #define NUM_IRQS 1
@@ -249,7 +252,11 @@ inline settle(i) {
 	d_step { files = 0; withdraws = 0; clears = 0; v = 0; l = 0; old_v = 0; done = 0; may = 0; seen = 0 }
 }
 
+#ifdef BUG_MOVE_IS_NO_COMPARE_AND_SWAP
+#define LOCALS bit was, moved, files, withdraws, clears, v, l, old_v, done, may, seen, was_pending
+#else
 #define LOCALS bit was, moved, files, withdraws, clears, v, l, old_v, done, may, seen
+#endif
 
 proctype signaller(bit i) {
 	LOCALS;
@@ -263,10 +270,27 @@ proctype signaller(bit i) {
 	num_running--
 }
 
+inline move_to(i, to) {
+#ifdef BUG_MOVE_IS_NO_COMPARE_AND_SWAP
+	was_pending = is_pending[i];
+	atomic { BEFORE(i); target[i] = to; is_pending[i] = was_pending; was_pending = 0; AFTER(i) };
+#else
+	atomic { BEFORE(i); target[i] = to; AFTER(i) }
+#endif
+	settle(i)
+}
+
 proctype retargeter(bit to) {
 	LOCALS;
-	atomic { BEFORE(0); target[0] = to; AFTER(0) }
-	settle(0);
+	move_to(0, to);
+	num_running--
+}
+
+/* MOVALL goes through the LPIs and moves those that are at the vCPU. */
+proctype move_all() {
+	LOCALS;
+	if :: target[0] == 0 -> move_to(0, 1) :: else fi;
+	if :: target[1] == 0 -> move_to(1, 1) :: else fi;
 	num_running--
 }
 
@@ -608,6 +632,10 @@ end_blocked:
 
 /* ---- At rest ---- */
 
+/* The invariant of src/check.c. */
+#define IS_REACHABLE(i, v, l)                                                                  \
+	(slot[v] == HINT(i, l) || ((summary[v] & BIT(l)) && (L1(v, l) & BIT(WORD(i))) && (LEAF(v, WORD(i)) & BIT(i))))
+
 /* Nothing moves any more: whatever may be signalled has been taken. */
 proctype at_rest() {
 end_waiting:
@@ -618,6 +646,10 @@ end_waiting:
 #ifdef HIDING
 	assert(!DELIVERABLE_AS(0, 0, 1) && !DELIVERABLE_AS(1, 0, 1) || DELIVERABLE_AS(0, 0, 0));
 	assert(!DELIVERABLE_AT(0, 1) && !DELIVERABLE_AT(1, 1))
+#elif defined(VCPU1_MASKED)
+	assert(!DELIVERABLE_AT(0, 0) && !DELIVERABLE_AT(1, 0));
+	assert(!DELIVERABLE_AT(0, 1) || IS_REACHABLE(0, 1, level[0]));
+	assert(!DELIVERABLE_AT(1, 1) || IS_REACHABLE(1, 1, level[1]))
 #else
 	assert(!DELIVERABLE(0) && !DELIVERABLE(1))
 #endif
@@ -643,6 +675,12 @@ init {
 #ifdef PENDING_X
 		is_pending[0] = 1; unconsumed[0] = 1; slot[0] = HINT(0, 1);
 #endif
+#ifdef PENDING_Y
+		is_pending[1] = 1; unconsumed[1] = 1; LEAF(0, WORD(1)) = BIT(1); L1(0, 1) = BIT(WORD(1)); summary[0] = BIT(1);
+#endif
+#ifdef VCPU1_MASKED
+		mask[1] = 0;
+#endif
 #ifdef HIDING
 		level[0] = 0; is_pending[0] = 1; unconsumed[0] = 1; slot[0] = HINT(0, 0);
 		mask[0] = BIT(1); watch[0] = 1;
@@ -658,6 +696,9 @@ init {
 #ifdef RETARGET_BACK
 		run retargeter(0); num_running++;
 #endif
+#ifdef MOVALL
+		run move_all(); num_running++;
+#endif
 #ifdef PROMOTE
 		run promoter(); num_running++;
 #endif
@@ -671,7 +712,7 @@ init {
 		run distributor(); num_running++;
 #endif
 		run vcpu(0);
-#if defined(RETARGET)
+#if (defined(RETARGET) || defined(MOVALL)) && !defined(VCPU1_MASKED)
 		run vcpu(1);
 #endif
 		run at_rest()
