@@ -299,13 +299,14 @@ static int cmd_mapi(struct vgic_its *its, const struct its_command *c, const str
 	return map_event(its, event, cmd_eventid(c), cmd_eventid(c), cmd_icid(c));
 }
 
+/* From a redistributor to another: both collections have to be mapped (as in KVM). */
 static int cmd_movi(struct vgic_its *its, const struct its_command *c, const struct event *event)
 {
 	const uint32_t icid = cmd_icid(c);
 
 	if (icid >= its_num_collections(its))
 		return VGIC_ITS_MOVI_COLLECTION_OOR;
-	if (its->collections[icid] == IRQ_NO_TARGET)
+	if (its->collections[event->node->icid] == IRQ_NO_TARGET || its->collections[icid] == IRQ_NO_TARGET)
 		return VGIC_ITS_MOVI_UNMAPPED_COLLECTION;
 	event->node->icid = icid;
 	lpi_set_target(its->vgic, node_irq(its, event->node), its->collections[icid]);

@@ -373,7 +373,7 @@ static int change_event(struct base_its *its, const struct policy_command *c)
 		return 0;
 	case POLICY_MOVI:
 		collection = find_collection(its, c->icid);
-		if (!collection || !collection->target)
+		if (!collection || !collection->target || !event->collection->target)
 			return -EINVAL;
 		/* The target is not in the cache, but it may have LPIs disabled, which a hit would not notice. */
 		invalidate_cache(its);

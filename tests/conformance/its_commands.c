@@ -458,6 +458,24 @@ static void movi_checks_all_it_names(void **state)
 	machine_stop(m);
 }
 
+/* There is nothing to move an interrupt away from. */
+static void movi_out_of_an_unmapped_collection_is_wrong(void **state)
+{
+	struct machine *m = boot_mapped();
+
+	(void)state;
+	map_event(m, 1, 0, 8192, 2);
+	its_run_wrong(m, 0, cmd_movi(1, 0, 1), VGIC_ITS_MOVI_UNMAPPED_COLLECTION);
+	assert_int_equal(msi(m, 1, 0), 0);
+	map_collection(m, 2, 0);
+	assert_int_equal(msi(m, 1, 0), 1);
+	expect_only(m, 0, 8192);
+	its_run(m, 0, cmd_movi(1, 0, 1));
+	assert_int_equal(msi(m, 1, 0), 1);
+	expect_only(m, 1, 8192);
+	machine_stop(m);
+}
+
 static void movi_takes_the_pending_lpi_along(void **state)
 {
 	struct machine *m = boot_mapped();
@@ -874,6 +892,7 @@ int main(void)
 		cmocka_unit_test(last_of_two_mappings_decides_the_target),
 		cmocka_unit_test(translations_are_bounded_by_max_translations),
 		cmocka_unit_test(movi_checks_all_it_names),
+		cmocka_unit_test(movi_out_of_an_unmapped_collection_is_wrong),
 		cmocka_unit_test(movi_takes_the_pending_lpi_along),
 		cmocka_unit_test(movall_names_existing_redistributors),
 		cmocka_unit_test(movall_takes_every_lpi_along),

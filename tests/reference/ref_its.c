@@ -608,7 +608,7 @@ static int run_movi(struct ref_lpis *r, struct its *its, const struct command *c
 		return error;
 	if (!collection_has_entry(its, c->icid))
 		return VGIC_ITS_MOVI_COLLECTION_OOR;
-	if (its->collections[c->icid] == NOWHERE)
+	if (its->collections[event->icid] == NOWHERE || its->collections[c->icid] == NOWHERE)
 		return VGIC_ITS_MOVI_UNMAPPED_COLLECTION;
 	event->icid = c->icid;
 	find_lpi(r, event->lpi)->target = its->collections[c->icid];
