@@ -17,6 +17,7 @@
 /* What one acknowledge loop may take: more than are pending in any script. */
 #define MAX_TAKEN     64
 #define MAX_DUMPED    64
+#define MAX_DEPTH     64
 #define FIRST_SPECIAL 1020
 #define LAST_SPECIAL  1023
 
@@ -27,6 +28,8 @@ struct runner {
 	bool failed;           /* in this script, by whatever is no result */
 	bool any_failed;
 	unsigned line;
+	uint64_t acknowledged[MAX_VCPUS][MAX_DEPTH]; /* and not ended yet */
+	unsigned depth[MAX_VCPUS];
 };
 
 static const struct machine_description default_machine = {
@@ -101,9 +104,49 @@ static struct guest_answer guest_msr(struct runner *r, uint32_t vcpu, enum sysre
 	return target_guest(r->target, vcpu, &q);
 }
 
+static bool is_special(uint64_t intid)
+{
+	return intid >= FIRST_SPECIAL && intid <= LAST_SPECIAL;
+}
+
+/* What `end` will end. Deeper than there are priorities nothing is acknowledged. */
+static void push_acknowledged(struct runner *r, uint32_t vcpu, const struct guest_answer *a)
+{
+	if (a->outcome == GUEST_OK && !is_special(a->value) && r->depth[vcpu] < MAX_DEPTH)
+		r->acknowledged[vcpu][r->depth[vcpu]++] = a->value;
+}
+
+static void run_end(struct runner *r, const struct op *op)
+{
+	uint64_t intid;
+
+	if (r->depth[op->vcpu] == 0) {
+		fputs("nothing", r->out);
+		return;
+	}
+	intid = r->acknowledged[op->vcpu][--r->depth[op->vcpu]];
+	guest_msr(r, op->vcpu, SYSREG_EOIR1, intid);
+	fprintf(r->out, "%" PRIu64, intid);
+}
+
+/* Does the answer depend on the interrupts that this vCPU has? */
+static bool asks_for_interrupts(const struct guest_request *q)
+{
+	if (q->op == GUEST_LINES)
+		return true;
+	return q->op == GUEST_MRS && (q->address == SYSREG_IAR0 || q->address == SYSREG_IAR1 ||
+				      q->address == SYSREG_HPPIR0 || q->address == SYSREG_HPPIR1);
+}
+
 static void run_guest(struct runner *r, const struct op *op)
 {
-	const struct guest_answer a = target_guest(r->target, op->vcpu, &op->guest);
+	struct guest_answer a;
+
+	if (asks_for_interrupts(&op->guest))
+		target_settle(r->target);
+	a = target_guest(r->target, op->vcpu, &op->guest);
+	if (op->guest.op == GUEST_MRS && op->guest.address == SYSREG_IAR1)
+		push_acknowledged(r, op->vcpu, &a);
 
 	if (op->guest.op == GUEST_LINES)
 		print_lines(r->out, &a);
@@ -179,9 +222,10 @@ static void run_take(struct runner *r, const struct op *op)
 	struct guest_answer a = { .outcome = GUEST_OK };
 	int count;
 
+	target_settle(r->target);
 	for (count = 0; count < MAX_TAKEN; count++) {
 		a = target_guest(r->target, op->vcpu, &acknowledge);
-		if (a.outcome != GUEST_OK || (a.value >= FIRST_SPECIAL && a.value <= LAST_SPECIAL))
+		if (a.outcome != GUEST_OK || is_special(a.value))
 			break;
 		taken[count].intid = a.value;
 		taken[count].priority = target_guest(r->target, op->vcpu, &running).value;
@@ -335,6 +379,9 @@ static void run_op(struct runner *r, const struct op *op)
 	case OP_SWEEP:
 		run_sweep(r, op);
 		break;
+	case OP_END:
+		run_end(r, op);
+		break;
 	case OP_TAKE:
 		run_take(r, op);
 		break;
@@ -390,6 +437,7 @@ static void begin_script(struct runner *r, const char *line)
 	r->description = default_machine;
 	r->failed = false;
 	r->line = 0;
+	memset(r->depth, 0, sizeof(r->depth));
 	fputs(line, r->out);
 }
 

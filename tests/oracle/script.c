@@ -368,6 +368,8 @@ static void parse_guest(struct parser *p, struct op *op)
 		*g = (struct guest_request){ .op = GUEST_MSR, .address = SYSREG_DIR, .value = next_number(p) };
 	} else if (strcmp(word, "lines") == 0) {
 		g->op = GUEST_LINES;
+	} else if (strcmp(word, "end") == 0) {
+		op->kind = OP_END;
 	} else if (strcmp(word, "take") == 0) {
 		op->kind = OP_TAKE;
 	} else if (strcmp(word, "sweep") == 0) {

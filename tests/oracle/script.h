@@ -22,6 +22,7 @@ enum op_kind {
 	OP_MACHINE, /* a description of the machine */
 	OP_GUEST,   /* an access by a vCPU */
 	OP_SWEEP,   /* a vCPU reads all words of a range */
+	OP_END,     /* a vCPU ends what it has acknowledged last */
 	OP_TAKE,    /* a vCPU acknowledges and ends all it has */
 	OP_ATTR,
 	OP_COMMAND, /* an ITS command, through queue and GITS_CWRITER */

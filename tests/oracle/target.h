@@ -154,6 +154,9 @@ uint8_t *target_ram(struct target *t);
 
 struct guest_answer target_guest(struct target *t, uint32_t vcpu_index, const struct guest_request *request);
 
+/* Let all vCPUs run for a moment, as they would: KVM takes an interrupt away from a vCPU when that runs next. */
+void target_settle(struct target *t);
+
 /* The following return what the ioctl would: a negative errno, or 0 or more. */
 int target_attr(struct target *t, struct attr_request *request);
 int target_signal_msi(struct target *t, uint64_t address, uint32_t data, uint32_t devid, uint32_t flags);

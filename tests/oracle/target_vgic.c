@@ -189,6 +189,12 @@ struct guest_answer target_guest(struct target *t, uint32_t vcpu_index, const st
 	return a;
 }
 
+/* Interrupts move at once. */
+void target_settle(struct target *t)
+{
+	(void)t;
+}
+
 /* ---- The host's side --------------------------------------------------------------------------------- */
 
 int target_attr(struct target *t, struct attr_request *request)

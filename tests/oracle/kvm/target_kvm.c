@@ -54,6 +54,7 @@ struct vcpu {
 	int fd;
 	struct kvm_run *run;
 	volatile struct mailbox *mailbox;
+	bool is_behind; /* something has changed since it ran */
 };
 
 struct target {
@@ -315,6 +316,21 @@ static void take_answer(struct guest_answer *a, const struct guest_request *q, c
 		a->value = (m->result & ISR_IRQ ? LINES_IRQ : 0) | (m->result & ISR_FIQ ? LINES_FIQ : 0);
 }
 
+static void everyone_is_behind(struct target *t)
+{
+	for (uint32_t i = 0; i < t->description.num_vcpus; i++)
+		t->vcpus[i].is_behind = true;
+}
+
+/* May a request change which interrupts other vCPUs have? */
+static bool is_change(const struct guest_request *q)
+{
+	if (q->op == GUEST_MSR)
+		return q->address == SYSREG_SGI1R || q->address == SYSREG_ASGI1R || q->address == SYSREG_SGI0R ||
+		       q->address == SYSREG_DIR;
+	return q->op == GUEST_WRITE || q->op == GUEST_FLOOD;
+}
+
 struct guest_answer target_guest(struct target *t, uint32_t vcpu_index, const struct guest_request *q)
 {
 	struct vcpu *vcpu = &t->vcpus[vcpu_index];
@@ -322,6 +338,9 @@ struct guest_answer target_guest(struct target *t, uint32_t vcpu_index, const st
 	struct sigaction action = { .sa_handler = on_alarm };
 	struct guest_answer a;
 
+	if (is_change(q))
+		everyone_is_behind(t);
+	vcpu->is_behind = false;
 	m->op = 8 * handler_of(q);
 	m->address = q->address;
 	m->value = q->value;
@@ -335,6 +354,16 @@ struct guest_answer target_guest(struct target *t, uint32_t vcpu_index, const st
 	if (q->op == GUEST_SWEEP)
 		memcpy(q->words, t->ram + (SWEEP_ADDRESS - RAM_BASE), q->count * sizeof(*q->words));
 	return a;
+}
+
+void target_settle(struct target *t)
+{
+	const struct guest_request nothing = { .op = GUEST_LINES };
+
+	for (uint32_t i = 0; i < t->description.num_vcpus; i++) {
+		if (t->vcpus[i].is_behind)
+			target_guest(t, i, &nothing);
+	}
 }
 
 /* ---- The host's side -------------------------------------------------------------------------------------- */
@@ -353,6 +382,7 @@ int target_attr(struct target *t, struct attr_request *request)
 	};
 	const int device = request->device == ATTR_ITS ? t->its[request->its] : t->vgic;
 
+	everyone_is_behind(t);
 	return result_of(ioctl(device, request->set ? KVM_SET_DEVICE_ATTR : KVM_GET_DEVICE_ATTR, &a));
 }
 
@@ -366,6 +396,7 @@ int target_signal_msi(struct target *t, uint64_t address, uint32_t data, uint32_
 		.flags = flags,
 	};
 
+	everyone_is_behind(t);
 	return result_of(ioctl(t->vm, KVM_SIGNAL_MSI, &msi));
 }
 
@@ -377,6 +408,7 @@ static int set_line(struct target *t, uint32_t type, uint32_t vcpu_index, uint32
 		.level = level,
 	};
 
+	everyone_is_behind(t);
 	return result_of(ioctl(t->vm, KVM_IRQ_LINE, &line));
 }
 
