@@ -42,6 +42,12 @@ static const struct scenario scenarios[] = {
 	{ "hidden_comes_to_light",  "an interrupt hidden by another is signalled when that goes",       6000,   2500, run_hidden_comes_to_light },
 	{ "life_cycle",             "look-ups, statistics, on and off, reset, destroy",                   60,     20, run_life_cycle },
 	{ "register_storm",         "random writes to every frame while interrupts flow",             200000,  30000, run_register_storm },
+	{ "route_exact",            "GSIs re-routed under fire: each event goes to one target",         6000,   1000, run_route_exact },
+	{ "route_storm",            "the same while events merge: the last one is seen",              300000,  20000, run_route_storm },
+	{ "route_lines",            "pins that change leave no level behind",                         300000,  20000, run_route_lines },
+	{ "route_txn",              "a transaction is seen whole, and an abort never",                 60000,   6000, run_route_txn },
+	{ "msix_mask_exact",        "vectors masked and moved under fire: no event is lost",            4000,   1000, run_msix_mask_exact },
+	{ "msix_mask_storm",        "the same while events merge",                                     60000,  10000, run_msix_mask_storm },
 	{ "crowd",                  "512 vCPUs, 64 of them driven by a few threads",                  100000,  15000, run_crowd },
 };
 // clang-format on

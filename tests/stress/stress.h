@@ -144,6 +144,13 @@ void run_hidden_comes_to_light(struct run *run);
 /* life.c */
 void run_life_cycle(struct run *run);
 void run_register_storm(struct run *run);
+/* route.c */
+void run_route_exact(struct run *run);
+void run_route_storm(struct run *run);
+void run_route_lines(struct run *run);
+void run_route_txn(struct run *run);
+void run_msix_mask_exact(struct run *run);
+void run_msix_mask_storm(struct run *run);
 /* crowd.c */
 void run_crowd(struct run *run);
 

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * route.c - routes that change under fire: every event goes to the old target or to
+ * the new one; a transaction is seen whole or not at all; what is kept behind a
+ * mask is delivered when it goes.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <vgic/msix.h>
+
+#include "route.h"
+#include "world.h"
+
+#define NUM_DEVICES 3u
+#define NUM_TARGETS 2u /* SPIs of each device */
+#define NUM_VCPUS   2u
+#define FIRST_IRQ   40u
+#define NUM_GSIS    64u
+#define SETSPI      (WORLD_DIST_BASE + GICD_SETSPI_NSR)
+
+/* A device and the SPIs that are its own. */
+struct source {
+	_Alignas(64) _Atomic uint64_t number; /* of the last event that was begun */
+	_Atomic uint64_t seen;                /* the largest number that an acknowledge found */
+	_Atomic uint64_t acknowledges;
+	_Atomic bool done;
+};
+
+struct fire {
+	struct vgic_routes *routes;
+	struct vgic_msix *msix;
+	uint64_t count; /* events of each device */
+	bool lockstep;
+	struct source sources[NUM_DEVICES];
+	_Atomic uint64_t changes;
+};
+
+static uint32_t intid_of(uint32_t device, uint32_t target)
+{
+	return FIRST_IRQ + device * NUM_TARGETS + target;
+}
+
+static void note_acknowledge(struct cpu *cpu, uint32_t intid)
+{
+	struct fire *f = cpu->world->context;
+	struct source *s = &f->sources[(intid - FIRST_IRQ) / NUM_TARGETS];
+	const uint64_t number = load_relaxed(&s->number);
+	uint64_t seen = load_relaxed(&s->seen);
+
+	while (seen < number && !atomic_compare_exchange_weak(&s->seen, &seen, number))
+		;
+	atomic_fetch_add(&s->acknowledges, 1);
+}
+
+static const struct world_hooks hooks = { .acknowledged = note_acknowledge };
+
+static struct vgic_route route_by_pin(uint32_t intid, uint32_t source)
+{
+	struct vgic_route route = { .type = VGIC_ROUTE_SPI };
+
+	route.to.spi.intid = intid;
+	route.to.spi.source = source;
+	return route;
+}
+
+static struct vgic_route route_by_message(uint32_t intid, bool masked)
+{
+	struct vgic_route route = { .type = VGIC_ROUTE_MSI, .flags = masked ? VGIC_ROUTE_MASKED : 0 };
+
+	route.to.msi.address = SETSPI;
+	route.to.msi.data = intid;
+	return route;
+}
+
+static void expect(struct world *w, int result, int expected, const char *what)
+{
+	if (result != expected)
+		run_fail(w->run, "%s returned %d", what, result);
+}
+
+/* An event of a device's GSI, which leads to one of its SPIs at every moment. */
+static void fire_events(struct worker *worker)
+{
+	struct world *w = worker->world;
+	struct fire *f = w->context;
+	struct source *s = &f->sources[worker->number];
+
+	for (uint64_t i = 0; i < f->count && !run_has_failed(w->run); i++) {
+		const uint64_t acknowledges = load_relaxed(&s->acknowledges);
+
+		store_relaxed(&s->number, i + 1);
+		expect(w, vgic_signal_gsi(f->routes, worker->number), 1, "vgic_signal_gsi()");
+		if (f->lockstep && !world_await(w, &s->acknowledges, acknowledges + 1))
+			run_fail(w->run, "device %u: event %" PRIu64 " went nowhere", worker->number, i + 1);
+		pause_finely(&worker->rng, 200);
+	}
+	store_release(&s->done, true);
+}
+
+static bool all_done(struct fire *f)
+{
+	for (uint32_t d = 0; d < NUM_DEVICES; d++) {
+		if (!load_acquire(&f->sources[d].done))
+			return false;
+	}
+	return true;
+}
+
+static struct vgic_route some_route(struct rng *rng, uint32_t device)
+{
+	const uint32_t intid = intid_of(device, rng_below(rng, NUM_TARGETS));
+
+	return rng_one_in(rng, 2) ? route_by_pin(intid, rng_below(rng, 4)) : route_by_message(intid, false);
+}
+
+/* One entry, or all of them at once, or all of them and then not. */
+static void change_routes(struct worker *worker)
+{
+	struct world *w = worker->world;
+	struct fire *f = w->context;
+
+	while (!all_done(f) && !run_has_failed(w->run)) {
+		struct vgic_route_txn txn;
+
+		if (rng_one_in(&worker->rng, 2)) {
+			const uint32_t device = rng_below(&worker->rng, NUM_DEVICES);
+			const struct vgic_route route = some_route(&worker->rng, device);
+
+			expect(w, vgic_route_set(f->routes, device, &route), 0, "vgic_route_set()");
+		} else {
+			vgic_route_txn_begin(f->routes, &txn);
+			for (uint32_t d = 0; d < NUM_DEVICES; d++) {
+				const struct vgic_route route = some_route(&worker->rng, d);
+
+				expect(w, vgic_route_txn_set(&txn, d, &route), 0, "vgic_route_txn_set()");
+			}
+			if (rng_one_in(&worker->rng, 3))
+				vgic_route_txn_abort(&txn);
+			else
+				vgic_route_txn_commit(&txn);
+		}
+		atomic_fetch_add_explicit(&f->changes, 1, memory_order_relaxed);
+		pause_finely(&worker->rng, 300);
+	}
+}
+
+static struct world *open_fire(struct run *run, struct fire *f)
+{
+	struct world *w = world_open(&(struct world_config){ .run = run,
+							     .hooks = &hooks,
+							     .context = f,
+							     .num_vcpus = NUM_VCPUS,
+							     .features = VGIC_FEATURE_MBIS,
+							     .spin = 2000 });
+
+	for (uint32_t d = 0; d < NUM_DEVICES; d++) {
+		for (uint32_t t = 0; t < NUM_TARGETS; t++)
+			spi_set_up(w, intid_of(d, t), true, 1, 8 * d, &w->cpus[(d + t) % NUM_VCPUS]);
+	}
+	if (vgic_routes_create(w->vgic, NUM_GSIS, &f->routes))
+		abort();
+	return w;
+}
+
+static void check_fire(struct world *w, struct fire *f)
+{
+	for (uint32_t d = 0; d < NUM_DEVICES; d++) {
+		struct source *s = &f->sources[d];
+		const uint64_t acknowledges = load_relaxed(&s->acknowledges);
+
+		if (load_relaxed(&s->seen) != f->count)
+			run_fail(w->run, "device %u: event %" PRIu64 " was the last, %" PRIu64 " was seen", d, f->count,
+				 load_relaxed(&s->seen));
+		if (acknowledges > f->count || (f->lockstep && acknowledges != f->count))
+			run_fail(w->run, "device %u: %" PRIu64 " acknowledges of %" PRIu64 " events", d, acknowledges,
+				 f->count);
+	}
+	if (load_relaxed(&f->changes) < 10)
+		run_fail(w->run, "only %" PRIu64 " changes were made", load_relaxed(&f->changes));
+}
+
+static struct fire *new_fire(struct run *run, bool lockstep)
+{
+	struct fire *f = aligned_alloc(64, sizeof(*f));
+
+	if (!f)
+		abort();
+	memset(f, 0, sizeof(*f));
+	f->count = run->iterations;
+	f->lockstep = lockstep;
+	return f;
+}
+
+static void run_change(struct run *run, bool lockstep)
+{
+	struct fire *f = new_fire(run, lockstep);
+	struct world *w = open_fire(run, f);
+
+	for (uint32_t d = 0; d < NUM_DEVICES; d++) {
+		const struct vgic_route route = route_by_message(intid_of(d, 0), false);
+
+		expect(w, vgic_route_set(f->routes, d, &route), 0, "vgic_route_set()");
+		world_spawn(w, fire_events, d);
+	}
+	world_spawn(w, change_routes, 0);
+	world_join(w);
+	world_settle(w);
+	check_fire(w, f);
+	vgic_routes_destroy(f->routes);
+	world_close(w);
+	free(f);
+}
+
+void run_route_exact(struct run *run)
+{
+	run_change(run, true);
+}
+
+void run_route_storm(struct run *run)
+{
+	run_change(run, false);
+}
+
+/* ---- Lines: a level never stays behind on the pin that it was raised on ---- */
+
+static void drive_lines(struct worker *worker)
+{
+	struct world *w = worker->world;
+	struct fire *f = w->context;
+
+	for (uint64_t i = 0; i < f->count && !run_has_failed(w->run); i++) {
+		/* 1 or 0: the route may have changed in between, and then the source is another one. */
+		if (vgic_set_gsi(f->routes, worker->number, i % 2 == 0) < 0)
+			run_fail(w->run, "vgic_set_gsi() failed");
+		pause_finely(&worker->rng, 100);
+	}
+	store_relaxed(&f->sources[worker->number].seen, f->count);
+	store_release(&f->sources[worker->number].done, true);
+}
+
+static void change_pins(struct worker *worker)
+{
+	struct world *w = worker->world;
+	struct fire *f = w->context;
+
+	while (!all_done(f) && !run_has_failed(w->run)) {
+		for (uint32_t d = 0; d < NUM_DEVICES; d++) {
+			const struct vgic_route route = route_by_pin(intid_of(d, rng_below(&worker->rng, NUM_TARGETS)),
+								     rng_below(&worker->rng, 4));
+
+			expect(w, vgic_route_set(f->routes, d, &route), 0, "vgic_route_set()");
+		}
+		atomic_fetch_add_explicit(&f->changes, 1, memory_order_relaxed);
+	}
+}
+
+void run_route_lines(struct run *run)
+{
+	struct fire *f = new_fire(run, false);
+	struct world *w = open_fire(run, f);
+	const struct vgic_route nowhere = { .type = VGIC_ROUTE_NONE };
+
+	for (uint32_t d = 0; d < NUM_DEVICES; d++) {
+		const struct vgic_route route = route_by_pin(intid_of(d, 0), 0);
+
+		expect(w, vgic_route_set(f->routes, d, &route), 0, "vgic_route_set()");
+		world_spawn(w, drive_lines, d);
+	}
+	world_spawn(w, change_pins, 0);
+	world_join(w);
+	for (uint32_t d = 0; d < NUM_DEVICES; d++) {
+		vgic_set_gsi(f->routes, d, true);
+		expect(w, vgic_route_set(f->routes, d, &nowhere), 0, "vgic_route_set()");
+	}
+	world_settle(w);
+	for (uint32_t i = FIRST_IRQ; i < intid_of(NUM_DEVICES, 0); i++) {
+		if (load_relaxed(&w->vgic->spis[i - FIRST_SPI].word) & (IRQ_LINE | IRQ_SOURCES_MASK))
+			run_fail(run, "SPI %u: a level was left behind", i);
+	}
+	if (load_relaxed(&f->changes) < 10)
+		run_fail(run, "only %" PRIu64 " changes were made", load_relaxed(&f->changes));
+	vgic_routes_destroy(f->routes);
+	world_close(w);
+	free(f);
+}
+
+/* ---- Transactions ---- */
+
+#define TXN_WRITERS 2u
+#define TXN_ENTRIES 8u /* of each writer */
+#define ABORTED     1u /* values that are committed are even */
+
+struct views {
+	struct vgic_routes *routes;
+	uint64_t count;
+	_Atomic bool over;
+	_Atomic uint64_t views;
+};
+
+static void write_views(struct worker *worker)
+{
+	struct world *w = worker->world;
+	struct views *v = w->context;
+	uint32_t value = 0;
+
+	for (uint64_t i = 0; i < v->count && !run_has_failed(w->run); i++) {
+		const bool aborts = rng_one_in(&worker->rng, 3);
+		const uint32_t staged = value + 2 + (aborts ? ABORTED : 0);
+		const uint32_t rotation = rng_below(&worker->rng, TXN_ENTRIES);
+		struct vgic_route_txn txn;
+
+		vgic_route_txn_begin(v->routes, &txn);
+		for (uint32_t e = 0; e < TXN_ENTRIES; e++) {
+			const uint32_t gsi = worker->number * TXN_ENTRIES + (e + rotation) % TXN_ENTRIES;
+			struct vgic_route route = route_by_message(staged, false);
+
+			expect(w, vgic_route_txn_set(&txn, gsi, &route), 0, "vgic_route_txn_set()");
+		}
+		if (aborts) {
+			vgic_route_txn_abort(&txn);
+		} else {
+			vgic_route_txn_commit(&txn);
+			value = staged;
+		}
+	}
+}
+
+/* What is read later is not older; and nobody ever sees what was aborted. */
+static void read_views(struct worker *worker)
+{
+	struct world *w = worker->world;
+	struct views *v = w->context;
+	uint32_t newest[TXN_WRITERS] = { 0 };
+
+	while (!load_acquire(&v->over) && !run_has_failed(w->run)) {
+		const uint32_t gsi = rng_below(&worker->rng, TXN_WRITERS * TXN_ENTRIES);
+		const uint32_t value = route_event(route_read(v->routes, gsi));
+
+		if (value & ABORTED)
+			run_fail(w->run, "GSI %u: %u was aborted, and seen", gsi, value);
+		if (value < newest[gsi / TXN_ENTRIES])
+			run_fail(w->run, "GSI %u: %u is older than %u, seen before", gsi, value,
+				 newest[gsi / TXN_ENTRIES]);
+		newest[gsi / TXN_ENTRIES] = value;
+		atomic_fetch_add_explicit(&v->views, 1, memory_order_relaxed);
+	}
+}
+
+static void end_views(struct worker *worker)
+{
+	struct views *v = worker->world->context;
+
+	write_views(worker);
+	if (worker->number == 0)
+		store_release(&v->over, true);
+}
+
+void run_route_txn(struct run *run)
+{
+	static const struct world_hooks none = { .acknowledged = NULL };
+	struct views v = { .count = run->iterations };
+	struct world *w = world_open(&(struct world_config){
+		.run = run, .hooks = &none, .context = &v, .num_vcpus = 1, .features = VGIC_FEATURE_MBIS });
+
+	if (vgic_routes_create(w->vgic, TXN_WRITERS * TXN_ENTRIES, &v.routes))
+		abort();
+	for (uint32_t i = 0; i < TXN_WRITERS; i++)
+		world_spawn(w, i == 0 ? end_views : write_views, i);
+	for (uint32_t i = 0; i < 2; i++)
+		world_spawn(w, read_views, i);
+	world_join(w);
+	if (load_relaxed(&v.views) < 100)
+		run_fail(run, "only %" PRIu64 " views", load_relaxed(&v.views));
+	vgic_routes_destroy(v.routes);
+	world_close(w);
+}
+
+/* ---- Masks ---- */
+
+static void fire_vectors(struct worker *worker)
+{
+	struct world *w = worker->world;
+	struct fire *f = w->context;
+	struct source *s = &f->sources[worker->number];
+
+	for (uint64_t i = 0; i < f->count && !run_has_failed(w->run); i++) {
+		const uint64_t acknowledges = load_relaxed(&s->acknowledges);
+		int result;
+
+		store_relaxed(&s->number, i + 1);
+		result = vgic_msix_signal(f->msix, worker->number);
+		if (result != 0 && result != 1)
+			run_fail(w->run, "vgic_msix_signal() returned %d", result);
+		if (f->lockstep && !world_await(w, &s->acknowledges, acknowledges + 1))
+			run_fail(w->run, "vector %u: event %" PRIu64 " was lost", worker->number, i + 1);
+		pause_finely(&worker->rng, 200);
+	}
+	store_release(&s->done, true);
+}
+
+/* Masks vectors one by one and all together, moves those that are masked; in the end all are open. */
+static void mask_vectors(struct worker *worker)
+{
+	struct world *w = worker->world;
+	struct fire *f = w->context;
+
+	while (!all_done(f) && !run_has_failed(w->run)) {
+		const uint32_t vector = rng_below(&worker->rng, NUM_DEVICES);
+
+		if (rng_one_in(&worker->rng, 4)) {
+			vgic_msix_write_control(f->msix, VGIC_MSIX_CONTROL_ENABLE | VGIC_MSIX_CONTROL_FUNCTION_MASK);
+			pause_finely(&worker->rng, 300);
+			vgic_msix_write_control(f->msix, VGIC_MSIX_CONTROL_ENABLE);
+		} else {
+			vgic_msix_mask(f->msix, vector);
+			vgic_msix_table_write(f->msix, 16 * vector + 8, 4,
+					      intid_of(vector, rng_below(&worker->rng, NUM_TARGETS)));
+			pause_finely(&worker->rng, 300);
+			vgic_msix_unmask(f->msix, vector);
+		}
+		atomic_fetch_add_explicit(&f->changes, 1, memory_order_relaxed);
+	}
+}
+
+static void run_mask(struct run *run, bool lockstep)
+{
+	struct fire *f = new_fire(run, lockstep);
+	struct world *w = open_fire(run, f);
+	struct vgic_msix_config config;
+	uint64_t pending = 0;
+
+	vgic_msix_config_init(&config);
+	config.routes = f->routes;
+	config.num_vectors = NUM_DEVICES;
+	if (vgic_msix_create(&config, &f->msix))
+		abort();
+	for (uint32_t d = 0; d < NUM_DEVICES; d++) {
+		vgic_msix_table_write(f->msix, 16 * d, 8, SETSPI);
+		vgic_msix_table_write(f->msix, 16 * d + 8, 8, intid_of(d, 0));
+	}
+	vgic_msix_write_control(f->msix, VGIC_MSIX_CONTROL_ENABLE);
+	for (uint32_t d = 0; d < NUM_DEVICES; d++)
+		world_spawn(w, fire_vectors, d);
+	world_spawn(w, mask_vectors, 0);
+	world_join(w);
+	world_settle(w);
+	check_fire(w, f);
+	vgic_msix_pba_read(f->msix, 0, 8, &pending);
+	if (pending)
+		run_fail(run, "pending bits are left: 0x%" PRIx64, pending);
+	vgic_msix_destroy(f->msix);
+	vgic_routes_destroy(f->routes);
+	world_close(w);
+	free(f);
+}
+
+void run_msix_mask_exact(struct run *run)
+{
+	run_mask(run, true);
+}
+
+void run_msix_mask_storm(struct run *run)
+{
+	run_mask(run, false);
+}
