@@ -28,7 +28,11 @@ static void leave(struct irqfd_slot *slot)
 	atomic_fetch_sub_explicit(&slot->state, 1, memory_order_release);
 }
 
-/* R14: count, and look at the generation, in one step. Returns NULL if the irqfd of that token is gone. */
+/*
+ * R14: count, and look at the generation, in one step. Returns NULL if the irqfd of
+ * that token is gone. The look before is for those that come late again and again:
+ * whoever waits for the count to be 0 shall not have to wait for them.
+ */
 static struct irqfd_slot *enter(struct vgic_irqfds *irqfds, uint64_t token)
 {
 	const uint32_t index = (uint32_t)token, generation = (uint32_t)(token >> IRQFD_GENERATION_SHIFT);
@@ -38,6 +42,8 @@ static struct irqfd_slot *enter(struct vgic_irqfds *irqfds, uint64_t token)
 	if (index >= irqfds->config.max_irqfds || !(generation & 1))
 		return NULL;
 	slot = &irqfds->slots[index];
+	if (load_relaxed(&slot->state) >> IRQFD_GENERATION_SHIFT != generation)
+		return NULL;
 	state = atomic_fetch_add_explicit(&slot->state, 1, memory_order_acq_rel);
 	if (state >> IRQFD_GENERATION_SHIFT == generation)
 		return slot;

@@ -44,10 +44,20 @@ static const struct scenario scenarios[] = {
 	{ "register_storm",         "random writes to every frame while interrupts flow",             200000,  30000, run_register_storm },
 	{ "route_exact",            "GSIs re-routed under fire: each event goes to one target",         6000,   1000, run_route_exact },
 	{ "route_storm",            "the same while events merge: the last one is seen",              300000,  20000, run_route_storm },
-	{ "route_lines",            "pins that change leave no level behind",                         300000,  20000, run_route_lines },
+	{ "route_lines",            "pins that change leave no level behind",                          60000,   4000, run_route_lines },
 	{ "route_txn",              "a transaction is seen whole, and an abort never",                 60000,   6000, run_route_txn },
-	{ "msix_mask_exact",        "vectors masked and moved under fire: no event is lost",            4000,   1000, run_msix_mask_exact },
-	{ "msix_mask_storm",        "the same while events merge",                                     60000,  10000, run_msix_mask_storm },
+	{ "msix_mask_exact",        "an event that meets the end of its mask is delivered",           150000,   6000, run_msix_mask_exact },
+	{ "msix_mask_storm",        "vectors masked and moved under fire: the last event is seen",     60000,  10000, run_msix_mask_storm },
+#ifdef HAVE_IRQFD
+	{ "irqfd_direct",           "eventfds whose routes change: no signal is lost", 6000, 1500, run_irqfd_direct },
+	{ "irqfd_deferred",         "the same by the worker", 2000, 800, run_irqfd_deferred },
+	{ "irqfd_deassign",         "no event after deassign, by the service", 1500, 500, run_irqfd_deassign },
+	{ "irqfd_deassign_loop",    "the same by the VMM's loop, with late tokens", 3000, 800, run_irqfd_deassign_loop },
+	{ "irqfd_deassign_deferred", "the same by the worker", 800, 300, run_irqfd_deassign_deferred },
+	{ "irqfd_resample",         "shared lines: one resample for each rise, no work forgotten", 3000, 800, run_irqfd_resample },
+	{ "irqfd_resample_deferred", "the same by the worker", 1000, 400, run_irqfd_resample_deferred },
+	{ "irqfd_destroy",          "irqfds destroyed while events fly", 150, 60, run_irqfd_destroy },
+#endif
 	{ "crowd",                  "512 vCPUs, 64 of them driven by a few threads",                  100000,  15000, run_crowd },
 };
 // clang-format on

@@ -5,6 +5,7 @@
  * mask is delivered when it goes.
  */
 #include <inttypes.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -223,67 +224,178 @@ void run_route_storm(struct run *run)
 	run_change(run, false);
 }
 
-/* ---- Lines: a level never stays behind on the pin that it was raised on ---- */
+/*
+ * ---- Duels: one step of one thread against one step of another, round by round ----
+ *
+ * What the next change would put right again is found only if there is none: after
+ * each round both stand still, and everything is judged.
+ */
 
-static void drive_lines(struct worker *worker)
+struct duel {
+	struct vgic_routes *routes;
+	struct vgic_msix *msix;
+	uint64_t rounds;
+	/* Both have arrived at the beginning of a round when it is twice its number, and at its end in the other one. */
+	_Alignas(64) _Atomic uint64_t begun;
+	_Alignas(64) _Atomic uint64_t ended;
+};
+
+/* Arrive, and wait for the other one: watchfully, so that both go on at once, unless it lacks a processor. */
+static void meet(_Atomic uint64_t *arrivals, uint64_t round)
 {
-	struct world *w = worker->world;
-	struct fire *f = w->context;
-
-	for (uint64_t i = 0; i < f->count && !run_has_failed(w->run); i++) {
-		/* 1 or 0: the route may have changed in between, and then the source is another one. */
-		if (vgic_set_gsi(f->routes, worker->number, i % 2 == 0) < 0)
-			run_fail(w->run, "vgic_set_gsi() failed");
-		pause_finely(&worker->rng, 100);
+	atomic_fetch_add(arrivals, 1);
+	for (unsigned n = 0; load_acquire(arrivals) < 2 * round; n++) {
+		if (n > 2000)
+			sched_yield();
 	}
-	store_relaxed(&f->sources[worker->number].seen, f->count);
-	store_release(&f->sources[worker->number].done, true);
 }
 
-static void change_pins(struct worker *worker)
+static struct duel *new_duel(struct run *run, struct world **world)
 {
-	struct world *w = worker->world;
-	struct fire *f = w->context;
+	static const struct world_hooks none = { .acknowledged = NULL };
+	struct duel *d = aligned_alloc(64, sizeof(*d));
 
-	while (!all_done(f) && !run_has_failed(w->run)) {
-		for (uint32_t d = 0; d < NUM_DEVICES; d++) {
-			const struct vgic_route route = route_by_pin(intid_of(d, rng_below(&worker->rng, NUM_TARGETS)),
-								     rng_below(&worker->rng, 4));
+	if (!d)
+		abort();
+	memset(d, 0, sizeof(*d));
+	d->rounds = run->iterations;
+	*world = world_open(&(struct world_config){ .run = run,
+						    .hooks = &none,
+						    .context = d,
+						    .num_vcpus = 1,
+						    .features = VGIC_FEATURE_MBIS,
+						    .no_shaker = true });
+	if (vgic_routes_create((*world)->vgic, NUM_GSIS, &d->routes))
+		abort();
+	return d;
+}
 
-			expect(w, vgic_route_set(f->routes, d, &route), 0, "vgic_route_set()");
-		}
-		atomic_fetch_add_explicit(&f->changes, 1, memory_order_relaxed);
+static void end_duel(struct world *w, struct duel *d)
+{
+	vgic_routes_destroy(d->routes);
+	world_close(w);
+	free(d);
+}
+
+static irq_word word_of(struct world *w, uint32_t intid)
+{
+	return load_acquire(&w->vgic->spis[intid - FIRST_SPI].word);
+}
+
+/* ---- Lines: a level never stays behind on the pin that it was raised on ---- */
+
+static void duel_raises(struct worker *worker)
+{
+	struct duel *d = worker->world->context;
+
+	for (uint64_t round = 1; round <= d->rounds; round++) {
+		meet(&d->begun, round);
+		pause_finely(&worker->rng, 400);
+		vgic_set_gsi(d->routes, 0, true);
+		meet(&d->ended, round);
 	}
+}
+
+static void duel_changes_pin(struct worker *worker)
+{
+	const struct vgic_route nowhere = { .type = VGIC_ROUTE_NONE };
+	struct world *w = worker->world;
+	struct duel *d = w->context;
+	uint64_t stayed = 0;
+
+	for (uint64_t round = 1; round <= d->rounds; round++) {
+		const uint32_t from = FIRST_IRQ + round % 2, to = FIRST_IRQ + (round + 1) % 2;
+		const struct vgic_route old = route_by_pin(from, 1), new = route_by_pin(to, 2);
+
+		expect(w, vgic_route_set(d->routes, 0, &old), 0, "vgic_route_set()");
+		meet(&d->begun, round);
+		pause_finely(&worker->rng, 400);
+		expect(w, vgic_route_set(d->routes, 0, &new), 0, "vgic_route_set()");
+		meet(&d->ended, round);
+		if (word_of(w, from) & IRQ_SOURCES_MASK)
+			run_fail(w->run, "round %" PRIu64 ": a level was left behind", round);
+		stayed += (word_of(w, to) & IRQ_LINE) != 0;
+		expect(w, vgic_route_set(d->routes, 0, &nowhere), 0, "vgic_route_set()");
+	}
+	/* Sometimes the device came first, sometimes the change did. */
+	if (stayed == 0 || stayed == d->rounds)
+		run_fail(w->run, "in %" PRIu64 " of %" PRIu64 " rounds the change came first", stayed, d->rounds);
 }
 
 void run_route_lines(struct run *run)
 {
-	struct fire *f = new_fire(run, false);
-	struct world *w = open_fire(run, f);
-	const struct vgic_route nowhere = { .type = VGIC_ROUTE_NONE };
+	struct world *w;
+	struct duel *d = new_duel(run, &w);
 
-	for (uint32_t d = 0; d < NUM_DEVICES; d++) {
-		const struct vgic_route route = route_by_pin(intid_of(d, 0), 0);
-
-		expect(w, vgic_route_set(f->routes, d, &route), 0, "vgic_route_set()");
-		world_spawn(w, drive_lines, d);
-	}
-	world_spawn(w, change_pins, 0);
+	world_spawn(w, duel_raises, 0);
+	world_spawn(w, duel_changes_pin, 0);
 	world_join(w);
-	for (uint32_t d = 0; d < NUM_DEVICES; d++) {
-		vgic_set_gsi(f->routes, d, true);
-		expect(w, vgic_route_set(f->routes, d, &nowhere), 0, "vgic_route_set()");
+	end_duel(w, d);
+}
+
+/* ---- Masks: an event that meets the mask's going is delivered, once ---- */
+
+static void duel_signals(struct worker *worker)
+{
+	struct duel *d = worker->world->context;
+
+	for (uint64_t round = 1; round <= d->rounds; round++) {
+		meet(&d->begun, round);
+		pause_finely(&worker->rng, 400);
+		if (vgic_msix_signal(d->msix, 0) < 0)
+			run_fail(worker->world->run, "vgic_msix_signal() failed");
+		meet(&d->ended, round);
 	}
-	world_settle(w);
-	for (uint32_t i = FIRST_IRQ; i < intid_of(NUM_DEVICES, 0); i++) {
-		if (load_relaxed(&w->vgic->spis[i - FIRST_SPI].word) & (IRQ_LINE | IRQ_SOURCES_MASK))
-			run_fail(run, "SPI %u: a level was left behind", i);
+}
+
+static void duel_unmasks(struct worker *worker)
+{
+	struct world *w = worker->world;
+	struct duel *d = w->context;
+
+	for (uint64_t round = 1; round <= d->rounds; round++) {
+		const bool function = rng_one_in(&worker->rng, 2);
+
+		if (function)
+			vgic_msix_write_control(d->msix, VGIC_MSIX_CONTROL_ENABLE | VGIC_MSIX_CONTROL_FUNCTION_MASK);
+		else
+			vgic_msix_mask(d->msix, 0);
+		meet(&d->begun, round);
+		pause_finely(&worker->rng, 400);
+		if (function)
+			vgic_msix_write_control(d->msix, VGIC_MSIX_CONTROL_ENABLE);
+		else
+			vgic_msix_unmask(d->msix, 0);
+		meet(&d->ended, round);
+		if (!(word_of(w, FIRST_IRQ) & IRQ_PENDING))
+			run_fail(w->run, "round %" PRIu64 ": the event was lost", round);
+		if (vgic_gsi_is_pending(d->routes, 0))
+			run_fail(w->run, "round %" PRIu64 ": the event is kept, without a mask", round);
+		spi_write_bit(w, GICD_ICPENDR, FIRST_IRQ);
 	}
-	if (load_relaxed(&f->changes) < 10)
-		run_fail(run, "only %" PRIu64 " changes were made", load_relaxed(&f->changes));
-	vgic_routes_destroy(f->routes);
-	world_close(w);
-	free(f);
+}
+
+void run_msix_mask_exact(struct run *run)
+{
+	struct world *w;
+	struct duel *d = new_duel(run, &w);
+	struct vgic_msix_config config;
+
+	vgic_msix_config_init(&config);
+	config.routes = d->routes;
+	if (vgic_msix_create(&config, &d->msix))
+		abort();
+	/* Edge-triggered and disabled: what was delivered stays pending. */
+	spi_set_up(w, FIRST_IRQ, true, 1, 0, &w->cpus[0]);
+	spi_write_bit(w, GICD_ICENABLER, FIRST_IRQ);
+	vgic_msix_table_write(d->msix, 0, 8, SETSPI);
+	vgic_msix_table_write(d->msix, 8, 8, FIRST_IRQ);
+	vgic_msix_write_control(d->msix, VGIC_MSIX_CONTROL_ENABLE);
+	world_spawn(w, duel_signals, 0);
+	world_spawn(w, duel_unmasks, 0);
+	world_join(w);
+	vgic_msix_destroy(d->msix);
+	end_duel(w, d);
 }
 
 /* ---- Transactions ---- */
@@ -377,7 +489,7 @@ void run_route_txn(struct run *run)
 	world_close(w);
 }
 
-/* ---- Masks ---- */
+/* ---- Masks, many at once ---- */
 
 static void fire_vectors(struct worker *worker)
 {
@@ -386,15 +498,12 @@ static void fire_vectors(struct worker *worker)
 	struct source *s = &f->sources[worker->number];
 
 	for (uint64_t i = 0; i < f->count && !run_has_failed(w->run); i++) {
-		const uint64_t acknowledges = load_relaxed(&s->acknowledges);
 		int result;
 
 		store_relaxed(&s->number, i + 1);
 		result = vgic_msix_signal(f->msix, worker->number);
 		if (result != 0 && result != 1)
 			run_fail(w->run, "vgic_msix_signal() returned %d", result);
-		if (f->lockstep && !world_await(w, &s->acknowledges, acknowledges + 1))
-			run_fail(w->run, "vector %u: event %" PRIu64 " was lost", worker->number, i + 1);
 		pause_finely(&worker->rng, 200);
 	}
 	store_release(&s->done, true);
@@ -424,9 +533,9 @@ static void mask_vectors(struct worker *worker)
 	}
 }
 
-static void run_mask(struct run *run, bool lockstep)
+void run_msix_mask_storm(struct run *run)
 {
-	struct fire *f = new_fire(run, lockstep);
+	struct fire *f = new_fire(run, false);
 	struct world *w = open_fire(run, f);
 	struct vgic_msix_config config;
 	uint64_t pending = 0;
@@ -454,14 +563,4 @@ static void run_mask(struct run *run, bool lockstep)
 	vgic_routes_destroy(f->routes);
 	world_close(w);
 	free(f);
-}
-
-void run_msix_mask_exact(struct run *run)
-{
-	run_mask(run, true);
-}
-
-void run_msix_mask_storm(struct run *run)
-{
-	run_mask(run, false);
 }

@@ -151,6 +151,15 @@ void run_route_lines(struct run *run);
 void run_route_txn(struct run *run);
 void run_msix_mask_exact(struct run *run);
 void run_msix_mask_storm(struct run *run);
+/* irqfd.c, where there are irqfds */
+void run_irqfd_direct(struct run *run);
+void run_irqfd_deferred(struct run *run);
+void run_irqfd_deassign(struct run *run);
+void run_irqfd_deassign_loop(struct run *run);
+void run_irqfd_deassign_deferred(struct run *run);
+void run_irqfd_resample(struct run *run);
+void run_irqfd_resample_deferred(struct run *run);
+void run_irqfd_destroy(struct run *run);
 /* crowd.c */
 void run_crowd(struct run *run);
 
