@@ -19,17 +19,17 @@ CHECK_GROUPS := \
 	lint:$(BUILD):!scripts/lint,--quick:15 \
 	unit:$(BUILD):unit:15 \
 	conformance:$(BUILD):conformance:30 \
-	embedding:$(BUILD):embedding:15 \
+	embedding:$(BUILD):embedding:20 \
 	instructions:$(BUILD):instructions:30 \
 	tools:$(BUILD):tools:20 \
 	models:$(BUILD):model:30 \
-	stress:$(BUILD):stress:70 \
+	stress:$(BUILD):stress:90 \
 	guests:$(BUILD):guests:50 \
 	oracle:$(BUILD):oracle:60 \
 	asan-unit:$(ASAN):unit:35 \
 	asan-conformance:$(ASAN):conformance:40 \
-	asan-stress:$(ASAN):stress:85 \
-	tsan-stress:$(TSAN):stress:40 \
+	asan-stress:$(ASAN):stress:110 \
+	tsan-stress:$(TSAN):stress:60 \
 	tsan-vmm:$(TSAN):vmm-threads:15 \
 	boot:$(BUILD):boot:35
 
