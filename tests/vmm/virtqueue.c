@@ -306,6 +306,29 @@ static void a_loop_is_refused(void **state)
 	refused(&f, "a chain of descriptors is longer than the queue");
 }
 
+/* No loop, and no descriptor out of place: a direct one, then an indirect table as long as the queue. */
+static void a_chain_one_longer_than_the_queue_is_refused(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	start(&f);
+	put(&f, 0, BUFFER, 4, DESC_NEXT, 1);
+	put(&f, 1, TABLE, 16 * SIZE, DESC_INDIRECT, 0);
+	for (unsigned i = 0; i < SIZE; i++)
+		put_indirect(&f, i, BUFFER, 4, i < SIZE - 1 ? DESC_NEXT : 0, (uint16_t)(i + 1));
+	refused(&f, "a chain of descriptors is longer than the queue");
+	start(&f);
+	put(&f, 0, BUFFER, 4, DESC_NEXT, 1);
+	put(&f, 1, TABLE, 16 * SIZE, DESC_INDIRECT, 0);
+	for (unsigned i = 0; i < SIZE - 1; i++)
+		put_indirect(&f, i, BUFFER, 4, i < SIZE - 2 ? DESC_NEXT : 0, (uint16_t)(i + 1));
+	ring_offer(&f.ring, 0);
+	assert_int_equal(pop(&f), 1);
+	assert_int_equal(f.chain.num_readable, SIZE);
+	stop(&f);
+}
+
 static void an_empty_buffer_is_refused(void **state)
 {
 	struct fixture f;
@@ -526,6 +549,7 @@ int main(void)
 		cmocka_unit_test(a_head_past_the_table_is_refused),
 		cmocka_unit_test(a_next_past_the_table_is_refused),
 		cmocka_unit_test(a_loop_is_refused),
+		cmocka_unit_test(a_chain_one_longer_than_the_queue_is_refused),
 		cmocka_unit_test(an_empty_buffer_is_refused),
 		cmocka_unit_test(an_address_that_is_no_memory_is_refused),
 		cmocka_unit_test(more_bytes_than_memory_are_refused),
