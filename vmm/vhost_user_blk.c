@@ -57,11 +57,11 @@
 struct ring {
 	int kick_fd;
 	int call_fd;
-	atomic_bool started; /* set behind the two pointers */
+
+	/* For the watcher while @running is set, guarded by the lock. */
+	bool started;
 	const uint16_t *avail_index;
 	const uint16_t *used_index;
-
-	/* The watching thread's. */
 	uint16_t seen_avail;
 	uint16_t seen_used;
 	bool settled;
@@ -108,14 +108,14 @@ static void report_end_locked(struct vhost_user_blk *blk)
 {
 	char text[VHOST_USER_WHY_SIZE + 16];
 
-	if (!vhost_user_is_broken(&blk->connection))
+	if (!vhost_user_is_broken(&blk->connection) || blk->end_reported)
 		return;
+	blk->end_reported = true;
 	snprintf(text, sizeof(text), "the back end %s", vhost_user_why(&blk->connection));
 	if (blk->running)
 		virtio_fail(&blk->device, text); /* which tells the user */
-	else if (!blk->end_reported)
+	else
 		message("%s: %s", blk->name, text);
-	blk->end_reported = true;
 }
 
 static void report_end(struct vhost_user_blk *blk)
@@ -183,7 +183,7 @@ static bool watch_ring(struct vhost_user_blk *blk, unsigned index)
 	uint16_t avail;
 	uint16_t used;
 
-	if (!atomic_load(&ring->started))
+	if (!ring->started)
 		return false;
 	avail = __atomic_load_n(ring->avail_index, __ATOMIC_ACQUIRE);
 	used = __atomic_load_n(ring->used_index, __ATOMIC_ACQUIRE);
@@ -326,13 +326,6 @@ static int set_features(struct virtio_device *device, uint64_t features)
 	return -EINVAL;
 }
 
-static void set_running(struct vhost_user_blk *blk, bool running)
-{
-	pthread_mutex_lock(&blk->lock);
-	blk->running = running;
-	pthread_mutex_unlock(&blk->lock);
-}
-
 static int start_ring(struct vhost_user_blk *blk, unsigned index, const struct virtio_queue_setup *setup)
 {
 	struct ring *ring = &blk->rings[index];
@@ -344,11 +337,19 @@ static int start_ring(struct vhost_user_blk *blk, unsigned index, const struct v
 	if (ret)
 		return ret;
 	ret = vhost_user_start_ring(&blk->connection, index, setup, &fds);
-	if (ret)
+	if (ret) {
+		virtio_bind_call_fd(&blk->device, index, -1);
 		return ret;
+	}
+	pthread_mutex_lock(&blk->lock);
 	ring->avail_index = guest_ram_at(ram, setup->avail + RING_INDEX, sizeof(*ring->avail_index));
 	ring->used_index = guest_ram_at(ram, setup->used + RING_INDEX, sizeof(*ring->used_index));
-	atomic_store(&ring->started, true);
+	ring->seen_avail = 0;
+	ring->seen_used = 0;
+	ring->settled = true;
+	ring->started = true;
+	blk->running = true;
+	pthread_mutex_unlock(&blk->lock);
 	/* The ring begins to run when it is kicked, and there may be requests in it. */
 	signal_fd(ring->kick_fd);
 	return 0;
@@ -359,7 +360,6 @@ static int start_queue(struct virtio_device *device, unsigned index, const struc
 	struct vhost_user_blk *blk = to_blk(device);
 	const int ret = start_ring(blk, index, setup);
 
-	set_running(blk, true);
 	if (ret == -EREMOTEIO)
 		virtio_fail(device, "the back end has refused a queue");
 	else if (ret)
@@ -381,12 +381,14 @@ static void reset(struct virtio_device *device)
 {
 	struct vhost_user_blk *blk = to_blk(device);
 
-	set_running(blk, false);
+	pthread_mutex_lock(&blk->lock);
+	blk->running = false;
+	pthread_mutex_unlock(&blk->lock);
+	/* The watcher looks at no ring now. */
 	for (unsigned i = 0; i < device->num_queues; i++) {
-		struct ring *ring = &blk->rings[i];
-
-		if (!atomic_exchange(&ring->started, false))
+		if (!blk->rings[i].started)
 			continue;
+		blk->rings[i].started = false;
 		vhost_user_stop_ring(&blk->connection, i);
 		virtio_bind_call_fd(device, i, -1);
 	}
