@@ -29,12 +29,12 @@ while [ $# -gt 0 ]; do
 	shift
 done
 : "${vmm:=$build/vmm/vgic-vmm}"
-[ $# -gt 0 ] || set -- 1cpu 2cpus ids repeat
+[ $# -gt 0 ] || set -- 1cpu 2cpus ids repeat vhost1 vhost2
 
 # Unicorn leaks a little: in a build with AddressSanitizer that is no failure of ours.
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 
-timeout=150
+timeout=250
 time=virtual
 # The kernel's self-test of its cryptography takes as long as all the rest, and has nothing to do with interrupts.
 command_line='console=ttyAMA0 panic=-1 cryptomgr.notests'
