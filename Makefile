@@ -31,7 +31,7 @@ CHECK_GROUPS := \
 	asan-stress:$(ASAN):stress:110 \
 	tsan-stress:$(TSAN):stress:60 \
 	tsan-vmm:$(TSAN):vmm-threads:15 \
-	boot:$(BUILD):boot:35
+	boot:$(BUILD):boot:70
 
 # What `make check-all` runs after these.
 MORE_GROUPS := \
