@@ -16,7 +16,7 @@
  * eventfds, which is the same for all of them, is not counted.
  *
  * A round is one enabling of all devices; the ways take turns. After each, every
- * vector is signalled once, and its LPI must come, once, at its vCPU.
+ * vector is signalled, and its LPI must come, and nothing else.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -258,10 +258,13 @@ static bool routes_are_right(struct routes_bench *b)
 			ops->end(b->its.policy, vcpu, intid);
 	}
 	for (uint32_t gsi = 0; gsi < b->its.num_lpis; gsi++) {
-		if (signal_gsi(b, gsi) != 1)
+		const uint32_t vcpu = gsi % b->its.num_vcpus, lpi = POLICY_FIRST_LPI + gsi;
+
+		if (signal_gsi(b, gsi) != 1 || ops->acknowledge(b->its.policy, vcpu) != lpi)
 			return false;
+		ops->end(b->its.policy, vcpu, lpi);
 	}
-	return its_bench_drain(&b->its, 1);
+	return its_bench_drain(&b->its, 0);
 }
 
 /* No GSI leads anywhere. The memory is the same each round: nothing is touched for the first time. */
