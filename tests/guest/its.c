@@ -172,6 +172,167 @@ static void many_events_are_all_delivered_once(void)
 	EXPECT_PASS(expect_nothing());
 }
 
+/* ---- Taken as interrupts ----------------------------------------------------------------- */
+
+/* @cpu has handled @lpi so often, as an IRQ; nothing else has been handled anywhere, not even in vain. */
+static void expect_handled(unsigned cpu, uint32_t lpi, uint32_t times)
+{
+	EXPECT(WAIT_FOR(handled_by(cpu, lpi) == times));
+	smp_settle();
+	EXPECT_EQ(handled_by_all(lpi), times);
+	for (unsigned i = 0; i < num_cpus; i++)
+		EXPECT_EQ(cpus[i].num_records, i == cpu ? times : 0);
+	EXPECT_EQ(cpus[cpu].records[times - 1].intid, lpi);
+	EXPECT_EQ(cpus[cpu].records[times - 1].group, GROUP1);
+}
+
+static void lpi_is_taken_as_an_irq(void)
+{
+	NEED_ITS();
+	set_up_event();
+	smp_unmask_all();
+	for (uint32_t i = 1; i <= 3; i++) {
+		its_int(DEVICE, EVENT);
+		EXPECT_PASS(expect_handled(0, LPI_A, i));
+		EXPECT_EQ(cpus[0].records[i - 1].running_priority, DEFAULT_PRIORITY);
+	}
+	EXPECT_EQ(gic_running_priority(), PRIORITY_IDLE);
+}
+
+static void interrupt_again(uint32_t lpi)
+{
+	(void)lpi;
+	its_int(DEVICE, OTHER_EVENT);
+	unmask_all();
+}
+
+/* An LPI of higher priority interrupts the handler of one of lower. */
+static void lpi_preempts_the_handler_of_another(void)
+{
+	NEED_ITS();
+	set_up_event();
+	map_event(0, OTHER_EVENT, LPI_B);
+	lpi_configure(LPI_B, HIGH_PRIORITY, true);
+	its_inv(DEVICE, OTHER_EVENT);
+	set_interrupt_handler(LPI_A, interrupt_again);
+	unmask_all();
+	its_int(DEVICE, EVENT);
+	EXPECT(WAIT_FOR(handled_by(0, LPI_A) == 1 && handled_by(0, LPI_B) == 1));
+	EXPECT_EQ(cpus[0].num_records, 2);
+	EXPECT_EQ(cpus[0].records[1].intid, LPI_B);
+	EXPECT_EQ(cpus[0].records[1].depth, 2);
+}
+
+/* CPU 1 sleeps in WFI and has the event. */
+static void put_cpu_1_to_sleep(void)
+{
+	its_set_up();
+	its_mapd(DEVICE, true);
+	map_event(1, EVENT, LPI_A);
+	put_to_sleep(LPI_A);
+}
+
+static void int_command_wakes_a_cpu_from_wfi(void)
+{
+	NEED_ITS();
+	put_cpu_1_to_sleep();
+	its_int(DEVICE, EVENT);
+	await_wake_up();
+	EXPECT_PASS(expect_handled(1, LPI_A, 1));
+}
+
+static void msi_wakes_a_cpu_from_wfi(void)
+{
+	NEED_ITS();
+	SKIP_UNLESS(testdev_is_present(), "no test device");
+	put_cpu_1_to_sleep();
+	testdev_send_msi(DEVICE, EVENT);
+	await_wake_up();
+	EXPECT_PASS(expect_handled(1, LPI_A, 1));
+}
+
+static void movi_sends_the_irq_to_the_new_cpu(void)
+{
+	NEED_ITS();
+	set_up_event();
+	smp_unmask_all();
+	for (unsigned i = 0; i < num_cpus; i++) {
+		const unsigned cpu = (i + 1) % num_cpus;
+
+		its_movi(DEVICE, EVENT, cpu);
+		its_sync(cpu);
+		its_int(DEVICE, EVENT);
+		EXPECT(WAIT_FOR(handled_by(cpu, LPI_A) == 1));
+		smp_settle();
+		EXPECT_EQ(handled_by_all(LPI_A), i + 1);
+	}
+}
+
+/* CPU 0 does not take it, as it is masked; it wakes the CPU to which it is moved. */
+static void movi_of_a_pending_lpi_wakes_the_new_cpu(void)
+{
+	NEED_ITS();
+	set_up_event();
+	put_to_sleep(LPI_A);
+	its_int(DEVICE, EVENT);
+	EXPECT(WAIT_FOR(gic_highest_pending(GROUP1) == LPI_A));
+	its_movi(DEVICE, EVENT, 1);
+	its_sync(1);
+	await_wake_up();
+	EXPECT_PASS(expect_handled(1, LPI_A, 1));
+	EXPECT_EQ(gic_acknowledge(GROUP1), INTID_SPURIOUS);
+}
+
+static void movall_of_a_pending_lpi_wakes_the_new_cpu(void)
+{
+	NEED_ITS();
+	set_up_event();
+	put_to_sleep(LPI_A);
+	its_int(DEVICE, EVENT);
+	EXPECT(WAIT_FOR(gic_highest_pending(GROUP1) == LPI_A));
+	its_movall(0, 1);
+	its_sync(1);
+	await_wake_up();
+	EXPECT_PASS(expect_handled(1, LPI_A, 1));
+	EXPECT_EQ(gic_acknowledge(GROUP1), INTID_SPURIOUS);
+}
+
+/* Disabled in the configuration table, and enabled again: each counts from INVALL on. */
+static void invall_lets_the_irq_through(void)
+{
+	NEED_ITS();
+	set_up_event();
+	smp_unmask_all();
+	lpi_configure(LPI_A, DEFAULT_PRIORITY, false);
+	its_invall(0);
+	its_int(DEVICE, EVENT);
+	smp_settle();
+	EXPECT_EQ(handled_by_all(LPI_A), 0);
+	lpi_configure(LPI_A, HIGH_PRIORITY, true);
+	its_invall(0);
+	its_sync(0);
+	EXPECT_PASS(expect_handled(0, LPI_A, 1));
+	EXPECT_EQ(cpus[0].records[0].running_priority, HIGH_PRIORITY);
+}
+
+/* What the guest itself writes into the pending table while EnableLPIs is 0 is taken when it is 1. */
+static void pending_table_is_read_at_enable_lpis(void)
+{
+	const unsigned last = num_cpus - 1;
+
+	NEED_ITS();
+	set_up_event();
+	its_movi(DEVICE, EVENT, last);
+	smp_unmask_all();
+	lpi_enable_at_cpu(last, false);
+	SKIP_UNLESS(!(gicr_read(last, GICR_CTLR) & GICR_CTLR_ENABLE_LPIS), "EnableLPIs stays set");
+	lpi_set_pending_in_table(last, LPI_A);
+	smp_settle();
+	EXPECT_EQ(handled_by_all(LPI_A), 0);
+	lpi_enable_at_cpu(last, true);
+	EXPECT_PASS(expect_handled(last, LPI_A, 1));
+}
+
 /* ---- The configuration table --------------------------------------------------------- */
 
 static void disabled_lpi_waits_until_inv(void)
@@ -395,6 +556,15 @@ const struct test tests[] = {
 	TEST(event_reaches_the_cpu_of_its_collection, 1),
 	TEST(msi_is_translated_by_device_and_event, 1),
 	TEST(many_events_are_all_delivered_once, 1),
+	TEST(lpi_is_taken_as_an_irq, 1),
+	TEST(lpi_preempts_the_handler_of_another, 1),
+	TEST(int_command_wakes_a_cpu_from_wfi, 2),
+	TEST(msi_wakes_a_cpu_from_wfi, 2),
+	TEST(movi_sends_the_irq_to_the_new_cpu, 2),
+	TEST(movi_of_a_pending_lpi_wakes_the_new_cpu, 2),
+	TEST(movall_of_a_pending_lpi_wakes_the_new_cpu, 2),
+	TEST(invall_lets_the_irq_through, 1),
+	TEST(pending_table_is_read_at_enable_lpis, 1),
 	TEST(disabled_lpi_waits_until_inv, 1),
 	TEST(disabled_lpi_waits_until_invall, 1),
 	TEST(priority_mask_holds_an_lpi_back, 1),

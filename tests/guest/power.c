@@ -199,48 +199,6 @@ static void stop_virtual_timer(uint32_t intid)
 	timer_stop(VIRTUAL_TIMER);
 }
 
-/*
- * How a CPU sleeps until it has handled @intid @times times: WFI with interrupts masked wakes for a pending one, so that
- * none can slip in between the look and the WFI.
- */
-static uint64_t sleep_until_handled(uint32_t intid, uint32_t times)
-{
-	uint64_t wakes = 0;
-
-	mask_all();
-	while (this_cpu()->handled[intid] < times) {
-		wfi();
-		wakes++;
-		unmask_all();
-		mask_all();
-	}
-	return wakes;
-}
-
-static volatile bool about_to_sleep;
-
-static uint64_t sleep_until_handled_once(uint64_t intid)
-{
-	about_to_sleep = true;
-	return sleep_until_handled((uint32_t)intid, 1);
-}
-
-/* CPU 1 goes to sleep until it has handled @intid; afterwards it has had the time to be in WFI. */
-static void put_to_sleep(uint32_t intid)
-{
-	about_to_sleep = false;
-	smp_start(1, sleep_until_handled_once, intid);
-	if (!WAIT_FOR(about_to_sleep))
-		tap_bail_out("a CPU does not answer");
-	timer_delay(200);
-}
-
-static void await_wake_up(void)
-{
-	if (!smp_wait(1))
-		tap_bail_out("a CPU does not wake from WFI");
-}
-
 static void timer_wakes_a_cpu(void)
 {
 	set_interrupt_handler(VIRTUAL_TIMER_INTID, stop_virtual_timer);

@@ -12,17 +12,29 @@
  */
 #define STORM_LIMIT 100000u
 
-static interrupt_handler *volatile handlers[NUM_INTIDS];
+static interrupt_handler *volatile handlers[NUM_COUNTED];
+
+/* The place of an interrupt in handlers[] and cpu->handled[]; NUM_COUNTED if it has none. */
+static unsigned place_of(uint32_t intid)
+{
+	if (intid < NUM_INTIDS)
+		return intid;
+	if (intid >= LPI_FIRST && intid < LPI_FIRST + NUM_COUNTED_LPIS)
+		return NUM_INTIDS + (intid - LPI_FIRST);
+	return NUM_COUNTED;
+}
 
 void set_interrupt_handler(uint32_t intid, interrupt_handler *handler)
 {
-	handlers[intid] = handler;
+	if (place_of(intid) == NUM_COUNTED)
+		tap_bail_out("no place for a handler of this LPI");
+	handlers[place_of(intid)] = handler;
 	dsb();
 }
 
 void reset_interrupt_records(void)
 {
-	for (unsigned i = 0; i < NUM_INTIDS; i++)
+	for (unsigned i = 0; i < NUM_COUNTED; i++)
 		handlers[i] = NULL;
 	for (unsigned c = 0; c < num_cpus; c++) {
 		struct cpu *cpu = &cpus[c];
@@ -30,10 +42,17 @@ void reset_interrupt_records(void)
 		cpu->depth = 0;
 		cpu->spurious = 0;
 		cpu->num_records = 0;
-		for (unsigned i = 0; i < NUM_INTIDS; i++)
+		for (unsigned i = 0; i < NUM_COUNTED; i++)
 			cpu->handled[i] = 0;
 	}
 	dsb();
+}
+
+uint32_t handled_by(unsigned cpu, uint32_t intid)
+{
+	const unsigned place = place_of(intid);
+
+	return place < NUM_COUNTED ? cpus[cpu].handled[place] : 0;
 }
 
 uint32_t handled_by_all(uint32_t intid)
@@ -41,7 +60,7 @@ uint32_t handled_by_all(uint32_t intid)
 	uint32_t sum = 0;
 
 	for (unsigned i = 0; i < num_cpus; i++)
-		sum += cpus[i].handled[intid];
+		sum += handled_by(i, intid);
 	return sum;
 }
 
@@ -75,23 +94,24 @@ static void handle_interrupt(unsigned group)
 {
 	struct cpu *cpu = this_cpu();
 	uint32_t intid = gic_acknowledge(group);
+	const unsigned place = place_of(intid);
 
-	if (intid >= NUM_INTIDS) {
+	if (intid >= NUM_INTIDS && intid < LPI_FIRST) {
 		if (++cpu->spurious == STORM_LIMIT)
 			tap_bail_out("an interrupt is signalled for ever, but there is nothing to acknowledge");
 		return;
 	}
 	cpu->depth++;
 	record_interrupt(cpu, group, intid);
-	if (handlers[intid])
-		handlers[intid](intid);
+	if (place < NUM_COUNTED && handlers[place])
+		handlers[place](intid);
 	mask_all();
 	cpu->depth--;
 	gic_end(group, intid);
-	if (gic_has_split_eoi())
+	if (gic_has_split_eoi() && intid < NUM_INTIDS)
 		gic_deactivate_by_dir(intid);
 	dsb();
-	if (++cpu->handled[intid] == STORM_LIMIT)
+	if (place < NUM_COUNTED && ++cpu->handled[place] == STORM_LIMIT)
 		tap_bail_out("an interrupt comes for ever");
 }
 

@@ -4,7 +4,8 @@
  *
  * The IRQ handler acknowledges by ICC_IAR1, the FIQ handler by ICC_IAR0. Each
  * records what it got, calls what the test has set for that INTID, ends the
- * interrupt (and deactivates it with EOImode=1) and counts it in cpu->handled[].
+ * interrupt (and deactivates it with EOImode=1, but for an LPI, which is never
+ * active) and counts it in cpu->handled[].
  */
 #ifndef GUEST_EXCEPTION_H
 #define GUEST_EXCEPTION_H
@@ -40,7 +41,8 @@ void set_interrupt_handler(uint32_t intid, interrupt_handler *handler);
 /* Forget all handlers, counts and records. Interrupts must be masked on all CPUs. */
 void reset_interrupt_records(void);
 
-/* How often the handlers of all CPUs have handled @intid. */
+/* How often the handlers of one CPU, and of all, have handled @intid. LPIs from LPI_FIRST + NUM_COUNTED_LPIS on do not count. */
+uint32_t handled_by(unsigned cpu, uint32_t intid);
 uint32_t handled_by_all(uint32_t intid);
 
 /*

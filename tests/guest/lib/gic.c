@@ -228,7 +228,7 @@ uint32_t gic_wait_acknowledge(unsigned group)
 {
 	uint32_t intid;
 
-	(void)WAIT_FOR((intid = gic_acknowledge(group)) < NUM_INTIDS);
+	(void)WAIT_FOR((intid = gic_acknowledge(group)) < NUM_INTIDS || intid >= LPI_FIRST);
 	return intid;
 }
 

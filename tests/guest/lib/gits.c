@@ -50,7 +50,7 @@ static _Alignas(TABLE_SIZE) uint64_t collection_table[TABLE_SIZE / 8];
 static _Alignas(4096) uint64_t config_table[NUM_LPIS / 8];
 static _Alignas(4096) uint64_t queue[ITS_QUEUE_SLOTS][4];
 static _Alignas(256) uint64_t itts[ITS_MAX_DEVICES][(1u << EVENT_BITS) * ITT_ENTRY_MAX / 8];
-static unsigned next_slot;
+static volatile unsigned next_slot; /* a handler may put commands into the queue while another is waited for */
 
 static void fill(uint64_t *table, size_t bytes, uint64_t value)
 {
@@ -90,6 +90,12 @@ uint8_t lpi_pending_byte(unsigned cpu, uint32_t lpi)
 	return ((volatile uint8_t *)pending_tables[cpu])[lpi / 8];
 }
 
+void lpi_set_pending_in_table(unsigned cpu, uint32_t lpi)
+{
+	((volatile uint8_t *)pending_tables[cpu])[lpi / 8] |= (uint8_t)(1u << (lpi % 8));
+	dsb();
+}
+
 void lpi_enable_at_cpu(unsigned cpu, bool enable)
 {
 	gicr_write(cpu, GICR_CTLR, enable ? GICR_CTLR_ENABLE_LPIS : 0);
@@ -124,12 +130,10 @@ static void put(uint64_t dw0, uint64_t dw1, uint64_t dw2, uint64_t dw3)
 /* Give the ITS what was put into the queue. */
 static void run_queue(void)
 {
-	const uint64_t end = next_slot * 32u;
-
 	dsb();
-	mmio_write64(gits(GITS_CWRITER), end);
+	mmio_write64(gits(GITS_CWRITER), next_slot * 32u);
 	dsb();
-	if (!WAIT_FOR(mmio_read64(gits(GITS_CREADR)) == end))
+	if (!WAIT_FOR(mmio_read64(gits(GITS_CREADR)) == next_slot * 32u))
 		tap_bail_out("GITS_CREADR does not reach GITS_CWRITER");
 }
 

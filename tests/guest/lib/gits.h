@@ -9,10 +9,9 @@
 #ifndef GUEST_GITS_H
 #define GUEST_GITS_H
 
-#include "arch.h"
+#include "smp.h"
 
-#define LPI_FIRST 8192u
-#define NUM_LPIS  8192u /* 14 bits of INTID */
+#define NUM_LPIS 8192u /* 14 bits of INTID */
 
 #define ITS_MAX_DEVICES 8u
 #define ITS_MAX_EVENTS  64u
@@ -28,6 +27,7 @@ void its_enable(bool enable); /* GITS_CTLR.Enabled; switched off, it waits for Q
 void lpi_configure(uint32_t lpi, unsigned priority, bool enable);
 /* A CPU's pending table; of use while its LPIs are disabled only. */
 uint8_t lpi_pending_byte(unsigned cpu, uint32_t lpi);
+void lpi_set_pending_in_table(unsigned cpu, uint32_t lpi);
 void lpi_enable_at_cpu(unsigned cpu, bool enable); /* GICR_CTLR.EnableLPIs */
 
 void its_mapd(uint32_t device, bool valid);

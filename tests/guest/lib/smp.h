@@ -10,8 +10,13 @@
 
 #include "arch.h"
 
-#define NUM_INTIDS  1020u
+#define NUM_INTIDS  1020u /* SGIs, PPIs and SPIs */
+#define LPI_FIRST   8192u
 #define MAX_RECORDS 64u
+
+/* Interrupts that handlers are set for and that are counted: SGIs, PPIs, SPIs, and the first LPIs behind them. */
+#define NUM_COUNTED_LPIS 32u
+#define NUM_COUNTED      (NUM_INTIDS + NUM_COUNTED_LPIS)
 
 /* One interrupt that a CPU acknowledged in its handler. */
 struct interrupt_record {
@@ -49,7 +54,7 @@ struct cpu {
 	volatile uint32_t spurious; /* the handler was entered, but the acknowledge returned a special INTID */
 	volatile uint32_t num_records;
 	struct interrupt_record records[MAX_RECORDS];
-	volatile uint32_t handled[NUM_INTIDS]; /* counted after the end of interrupt */
+	volatile uint32_t handled[NUM_COUNTED]; /* counted after the end of interrupt; of an LPI: handled_by() */
 
 	/* An exception that a test expects: exception_arm() in exception.h. */
 	volatile bool exception_expected;

@@ -8,6 +8,7 @@
 #include "gic.h"
 #include "gits.h"
 #include "psci.h"
+#include "sleep.h"
 #include "smp.h"
 #include "tap.h"
 #include "testdev.h"
