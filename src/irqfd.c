@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * irqfd.c - eventfds whose signals are events on GSIs. See irqfd.h for the slots,
- * their tokens and R14.
+ * their tokens and R18.
  */
 #include "irqfd.h"
 
@@ -29,7 +29,7 @@ static void leave(struct irqfd_slot *slot)
 }
 
 /*
- * R14: count, and look at the generation, in one step. Returns NULL if the irqfd of
+ * R18: count, and look at the generation, in one step. Returns NULL if the irqfd of
  * that token is gone. The look before is for those that come late again and again:
  * whoever waits for the count to be 0 shall not have to wait for them.
  */
@@ -214,7 +214,7 @@ static void unwatch(struct vgic_irqfds *irqfds, int fd, uint64_t token)
 
 /*
  * The slot is nobody's any more: turn away what is on its way, wait for what is
- * being delivered (R14), and for what it has handed to the worker. Only then the
+ * being delivered (R18), and for what it has handed to the worker. Only then the
  * line is lowered for good.
  */
 static void retire(struct vgic_irqfds *irqfds, struct irqfd_slot *slot)

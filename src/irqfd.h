@@ -12,7 +12,7 @@
  * that was on its way while its irqfd was deassigned finds another generation, and
  * is nothing.
  *
- * R14. Who handles an event enters the slot: adds one to its count of users and
+ * R18. Who handles an event enters the slot: adds one to its count of users and
  * looks at the generation, which is in the same word. Who deassigns changes the
  * generation and then waits for the count to be 0. Both are read-modify-writes of
  * one word: who enters later finds the new generation. So when it is 0, no event of

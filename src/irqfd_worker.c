@@ -7,7 +7,7 @@
  * coalesced with that one. Who defers pushes onto a stack; the worker takes the
  * whole stack at once and turns it round.
  *
- * R15. Sleep: who defers pushes, then looks whether the worker sleeps; the worker
+ * R19. Sleep: who defers pushes, then looks whether the worker sleeps; the worker
  * says that it sleeps, then looks at the queue once more. All four accesses are
  * seq_cst: at least one of them sees what the other did.
  */
@@ -115,7 +115,7 @@ static void do_item(struct vgic_irqfds *irqfds, struct irqfd_item *item)
 		raise_line(irqfds, gsi);
 }
 
-/* R15. */
+/* R19. */
 static void sleep_until_woken(struct irqfd_worker *w)
 {
 	uint64_t count;

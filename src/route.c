@@ -18,7 +18,7 @@
  * needs to know both words, and it has to look again only if somebody else has got
  * on meanwhile.
  *
- * R11. The order of the stores above is that of the loads, reversed: each store is
+ * R15. The order of the stores above is that of the loads, reversed: each store is
  * a release and each load an acquire. Who sees CHANGING sees number and next of
  * that transaction or of a later one. Who sees the commit sees CHANGING in every
  * entry of it, and its number: all of them are new for it. `next` may be taken only
@@ -27,12 +27,12 @@
  * CHANGING again. Numbers are used once, so that a word that comes back (ABA) is
  * told by its number.
  *
- * R12. Masked entries: a signaller that sees MASKED exchanges `kept` for 1 and then
+ * R16. Masked entries: a signaller that sees MASKED exchanges `kept` for 1 and then
  * reads the entry again; who unmasks publishes the word and then exchanges `kept`
  * for 0. Both are read-modify-writes of one word: whichever comes second sees what
  * the other did before. Who gets the 1 delivers.
  *
- * R13. Lines: a level has to be taken off the old pin, once nobody can raise it any
+ * R17. Lines: a level has to be taken off the old pin, once nobody can raise it any
  * more. Who drives a line counts itself in `drivers`, then reads the entry; who
  * changes the route publishes it, then waits for `drivers` to be 0 (by a
  * read-modify-write, so that one that counts itself later sees the new route), then
@@ -108,7 +108,7 @@ struct vgic_routes {
 
 /* ---- Reading: any thread, no lock ------------------------------------------------ */
 
-/* The rest of read_entry(), when a transaction has another word for it. R11. */
+/* The rest of read_entry(), when a transaction has another word for it. R15. */
 static __attribute__((noinline)) route_word read_changing(struct vgic_routes *routes, struct route_entry *e)
 {
 	for (;;) {
@@ -161,13 +161,13 @@ static inline int deliver(struct vgic_routes *routes, route_word w)
 	return signal_nothing(routes);
 }
 
-/* Take the event that waits behind a mask, if there is one. R12. */
+/* Take the event that waits behind a mask, if there is one. R16. */
 static bool take_kept(struct route_entry *e)
 {
 	return atomic_exchange_explicit(&e->kept, 0, memory_order_acq_rel) != 0;
 }
 
-/* R12: leave the event, then look whether the mask is still there. */
+/* R16: leave the event, then look whether the mask is still there. */
 static __attribute__((noinline)) int keep_event(struct vgic_routes *routes, struct route_entry *e)
 {
 	route_word w;
@@ -192,7 +192,7 @@ int vgic_signal_gsi(struct vgic_routes *routes, uint32_t gsi)
 	return deliver(routes, w);
 }
 
-/* R13. */
+/* R17. */
 int route_drive(struct vgic_routes *routes, uint32_t gsi, bool level)
 {
 	struct route_entry *e = &routes->entries[gsi];
@@ -343,7 +343,7 @@ static void pin_lower(struct vgic_routes *routes, uint32_t pin)
 }
 
 /*
- * After @gsi has been led elsewhere: take the level off, R13. The device of a line
+ * After @gsi has been led elsewhere: take the level off, R17. The device of a line
  * that is resampled is asked whether it has one, whatever became of it: a
  * deactivation may have lowered the old pin just now.
  */
@@ -458,7 +458,7 @@ static void settle_change(struct vgic_routes *routes, uint32_t gsi, route_word o
 	count_change(routes, old, new);
 	if (pin_of_word(old) != pin_of_word(new))
 		pin_release(routes, gsi, pin_of_word(old));
-	/* R12. Also if it was not masked before: one that meets mask and unmask one after the other may have left it. */
+	/* R16. Also if it was not masked before: one that meets mask and unmask one after the other may have left it. */
 	if (!(new &ROUTE_MASKED) && take_kept(e))
 		deliver(routes, new);
 }
@@ -543,7 +543,7 @@ static int set_staged(struct vgic_route_txn *txn, uint32_t gsi, const struct vgi
 		return -EBUSY;
 	pin_want(routes, gsi, pin_of_word(before), pin);
 	r->staged = *route;
-	/* R11: in this order. */
+	/* R15: in this order. */
 	store_release(&e->next, new);
 	if (staged)
 		return 0;
@@ -578,7 +578,7 @@ static bool is_staged(const struct vgic_routes *routes, const struct vgic_route_
 #define for_each_staged(routes, txn, gsi)                                                                              \
 	for (uint32_t gsi = (txn)->first; is_staged(routes, txn, gsi); gsi = (routes)->records[gsi].txn_next)
 
-/* R11: the numbers, the commit, the words. */
+/* R15: the numbers, the commit, the words. */
 static void publish(struct vgic_routes *routes, struct vgic_route_txn *txn)
 {
 	const uint64_t number = load_relaxed(&routes->committed) + 1;
