@@ -641,6 +641,10 @@ static void an_enabled_queue_does_not_change(void **state)
 	(void)state;
 	start(&f);
 	agree(&f);
+	set_up(&f, 0);
+	set(&f, QUEUE_ENABLE, 2, 2); /* only a 1 enables */
+	set(&f, QUEUE_ENABLE, 2, 0);
+	assert_int_equal(get(&f, QUEUE_ENABLE, 2), 0);
 	enable(&f, 0);
 	set(&f, QUEUE_SIZE, 2, 0);
 	set_64(&f, QUEUE_DESC, 0);
