@@ -109,7 +109,10 @@ uint32_t pending_peek_further(const struct pending *p, unsigned level);
 static inline uint32_t pending_peek_at_maps(const struct pending *p, unsigned level)
 {
 	const uint32_t last = p->last_taken;
-	const uint64_t bits = load_seq_cst(&p->leaf[last / 64]) & ~UINT64_C(1) << last % 64;
+	uint64_t bits;
+
+	prefetch_for_write(&p->leaf[last / 64]);
+	bits = load_seq_cst(&p->leaf[last / 64]) & ~UINT64_C(1) << last % 64;
 
 	if (!bits)
 		return pending_peek_further(p, level);
