@@ -36,11 +36,8 @@ static int dropped(_Atomic uint64_t *reason)
 	return 0;
 }
 
-/* By the guest, or because of a save: then nothing is lost. `paused` was stored before Enabled was cleared. */
 static int its_is_off(struct vgic_its *its)
 {
-	if (load_relaxed(&its->vgic->paused))
-		return -EAGAIN;
 	dropped(&its->dropped_its_off);
 	return -EBUSY;
 }
@@ -60,11 +57,17 @@ static __attribute__((noinline)) int signal_again(struct vgic_its *its, uint64_t
 	uint64_t value;
 
 	for (int lookups = 0; lookups < MAX_LOOKUPS; lookups++) {
+		const uint32_t sequence = load_acquire(&its->vgic->pause_sequence);
 		const bool found = its_map_find(&its->map, key, &value) != NULL;
 		enum lpi_result result;
 
-		if (!load_acquire(&its->enabled))
+		if (!load_acquire(&its->enabled)) {
+			if (sequence & 1)
+				return -EAGAIN;
+			if (load_acquire(&its->vgic->pause_sequence) != sequence)
+				continue; /* a pause has begun or ended meanwhile: whose Enabled=0 it was, is not known */
 			return its_is_off(its);
+		}
 		if (!found)
 			break;
 		result = lpi_signal(its->vgic, value);
@@ -181,7 +184,7 @@ static bool is_cleaning_up(const struct vgic_its *its)
 
 void its_update_enabled(struct vgic_its *its)
 {
-	if (its->enable_wanted && !is_cleaning_up(its) && !load_relaxed(&its->vgic->paused))
+	if (its->enable_wanted && !is_cleaning_up(its) && !its->vgic->pauses)
 		store_release(&its->enabled, true);
 }
 

@@ -38,7 +38,7 @@ int line_signal_message(struct vgic *vgic, uint32_t intid)
 	 * Behind the CAS: a save either sees that, or is seen here. Store buffering through a read-modify-write of another
 	 * word, as in group_was_disabled() (cpuif.c). Both may be the case: then the message comes twice.
 	 */
-	return load_seq_cst(&vgic->paused) ? -EAGAIN : 1;
+	return (load_seq_cst(&vgic->pause_sequence) & 1) ? -EAGAIN : 1;
 }
 
 int vgic_set_ppi(struct vgic_vcpu *vcpu, uint32_t intid, unsigned source, bool level)

@@ -10,10 +10,14 @@
  * Enabled=0. Either way it is told to come again. Unlike GITS_CTLR.Enabled=0 this
  * includes LPIs with several translations: all ITSes are paused at once.
  *
- * A message to GICD_SETSPI_NSR has no generation. Its signaller looks at `paused`
+ * Was it the guest that cleared Enabled, or a pause? `pause_sequence` is odd from
+ * before a pause clears it until after the end of the pause has set it. Who reads the
+ * same even number before and behind Enabled=0 has met the guest's.
+ *
+ * A message to GICD_SETSPI_NSR has no generation. Its signaller looks at the sequence
  * after its CAS: either the save sees the CAS, or the signaller sees the pause.
  *
- * Owns `pauses` and `paused`, under config_lock.
+ * Owns `pauses` and `pause_sequence`, under config_lock.
  */
 #include <errno.h>
 
@@ -47,7 +51,7 @@ void state_pause(struct vgic *vgic)
 {
 	if (vgic->pauses++ > 0)
 		return;
-	store_seq_cst(&vgic->paused, true);
+	store_seq_cst(&vgic->pause_sequence, load_relaxed(&vgic->pause_sequence) + 1);
 	for (uint32_t i = 0; i < vgic->num_itses; i++)
 		store_release(&vgic->itses[i]->enabled, false);
 	full_fence();
@@ -60,9 +64,9 @@ void state_resume(struct vgic *vgic)
 {
 	if (--vgic->pauses > 0)
 		return;
-	store_seq_cst(&vgic->paused, false);
 	for (uint32_t i = 0; i < vgic->num_itses; i++)
 		its_update_enabled(vgic->itses[i]);
+	store_release(&vgic->pause_sequence, load_relaxed(&vgic->pause_sequence) + 1);
 }
 
 int vgic_pause(struct vgic *vgic)

@@ -189,8 +189,8 @@ struct vgic {
 	/* What KVM's IIDRs show. Written when the VMM sets GICD_IIDR, before the guest runs. */
 	_Atomic uint32_t kvm_revision;
 
-	/* No MSIs are accepted: see pause.c. Written under config_lock. */
-	_Atomic bool paused;
+	/* Odd while no MSIs are accepted: see pause.c. Written under config_lock. */
+	_Atomic uint32_t pause_sequence;
 
 	/* GICD_CTLR's group enables as levels. Written under config_lock, read by everyone. */
 	_Alignas(CACHE_LINE) _Atomic uint64_t group_mask;

@@ -7,6 +7,8 @@
  * nothing else.
  */
 #include <errno.h>
+#include <stdlib.h>
+#include <vgic/state.h>
 
 #include "its_guest.h"
 
@@ -440,6 +442,51 @@ static void a_node_that_is_used_again_shows_one_translation(void **state)
 /* ---- Who waits for whom ----------------------------------------------------------------------------------- */
 
 /* An acknowledge that has taken its LPI but not yet returned: RWP waits for it. */
+/* Also of an LPI that has two translations: a save must not miss what is accepted behind it. */
+static void overtaken_by_a_pause_it_is_stale(void **state)
+{
+	struct machine *m = boot_mapped();
+	uint64_t value = look_up(m);
+
+	(void)state;
+	vgic_pause(m->vgic);
+	expect_stale(m, value);
+	vgic_resume(m->vgic);
+	expect_stale(m, value);
+	assert_int_equal(msi(m, 1, 0), 1);
+	expect_only(m, 0, 8192);
+	map_event(m, 1, 1, 8192, 0);
+	value = look_up(m);
+	vgic_pause(m->vgic);
+	expect_stale(m, value);
+	vgic_resume(m->vgic);
+	assert_int_equal(msi(m, 1, 0), 1);
+	expect_only(m, 0, 8192);
+	assert_int_equal(msi(m, 1, 1), 1);
+	expect_only(m, 0, 8192);
+	machine_stop(m);
+}
+
+/* Whatever a restore makes of its LPI: a signal of before is not for it. */
+static void overtaken_by_a_restore_it_is_stale(void **state)
+{
+	struct machine *m = boot_mapped();
+	const uint64_t value = look_up(m);
+	size_t size = 0;
+	void *image;
+
+	(void)state;
+	assert_int_equal(vgic_save_size(m->vgic, &size), 0);
+	image = malloc(size);
+	assert_int_equal(vgic_save(m->vgic, image, size, &size), 0);
+	assert_int_equal(vgic_restore(m->vgic, image, size, NULL), 0);
+	free(image);
+	expect_stale(m, value);
+	assert_int_equal(msi(m, 1, 0), 1);
+	expect_only(m, 0, 8192);
+	machine_stop(m);
+}
+
 static void rwp_waits_for_an_acknowledge(void **state)
 {
 	struct machine *m = boot_mapped();
@@ -500,6 +547,8 @@ int main(void)
 		cmocka_unit_test(moves_hold_wherever_a_signal_is),
 		cmocka_unit_test(rwp_holds_wherever_a_signal_is),
 		cmocka_unit_test(a_node_that_is_used_again_shows_one_translation),
+		cmocka_unit_test(overtaken_by_a_pause_it_is_stale),
+		cmocka_unit_test(overtaken_by_a_restore_it_is_stale),
 		cmocka_unit_test(rwp_waits_for_an_acknowledge),
 		cmocka_unit_test(rwp_waits_for_an_early_signal),
 	};

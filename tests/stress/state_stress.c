@@ -1,0 +1,568 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * state_stress.c - saves while devices signal, with exact accounting.
+ *
+ *   state-stress [--scenario NAME] [--iterations N] [--seed N]
+ *
+ * vCPUs are stopped, devices are not. Whatever was accepted of an MSI (1) must be
+ * pending in the image; nothing may be pending in it that was not accepted. A device
+ * that is told to come again (-EAGAIN) comes again after the save. Each round the
+ * interrupts of the image are taken, in the controller itself or in another one that
+ * was restored from it, and the next begins with nothing pending.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <vgic/state.h>
+
+#include "gic_regs.h"
+
+#define NUM_DEVICES 3u
+#define NUM_EVENTS  16u /* of each device, each with an LPI of its own; two of one device share one */
+#define NUM_LPIS    (NUM_DEVICES * NUM_EVENTS)
+#define FIRST_LPI   8192u
+#define FIRST_SPI   64u /* message-based: one for each device */
+#define NUM_VCPUS   2u
+
+#define RAM_BASE   UINT64_C(0x40000000)
+#define RAM_SIZE   0x100000u
+#define PROPERTIES RAM_BASE
+#define PENDING(v) (RAM_BASE + 0x20000 + 0x10000 * (uint64_t)(v))
+#define QUEUE      (RAM_BASE + 0x40000)
+#define DEVICES    (RAM_BASE + 0x50000)
+#define COLLECTION (RAM_BASE + 0x60000)
+#define ITT(d)     (RAM_BASE + 0x70000 + 0x1000 * (uint64_t)(d))
+#define DIST_BASE  UINT64_C(0x08000000)
+
+#define load_relaxed(p)     atomic_load_explicit((p), memory_order_relaxed)
+#define load_acquire(p)     atomic_load_explicit((p), memory_order_acquire)
+#define store_relaxed(p, v) atomic_store_explicit((p), (v), memory_order_relaxed)
+#define store_release(p, v) atomic_store_explicit((p), (v), memory_order_release)
+
+struct stress;
+
+struct device {
+	struct stress *stress;
+	uint32_t number;
+	pthread_t thread;
+	uint64_t random;
+	_Atomic uint64_t turns;                /* signals that have returned and were noted */
+	_Atomic uint64_t accepted[NUM_EVENTS]; /* since the beginning */
+	_Atomic uint64_t accepted_message;     /* the same of its message-based SPI */
+	uint64_t refused;
+	bool waits; /* a message was refused: the next one comes when the pause is over */
+};
+
+struct stress {
+	const char *name;
+	bool may_be_off; /* the guest switches the ITS off and on */
+	struct vgic *vgic, *other;
+	struct vgic_its *its;
+	uint8_t *ram;
+	uint32_t queue_at;
+	struct device devices[NUM_DEVICES];
+	_Atomic bool over;
+	_Atomic unsigned failures;
+	uint64_t seen[NUM_DEVICES][NUM_EVENTS]; /* accepted at the last save */
+	uint64_t seen_message[NUM_DEVICES];
+	uint64_t random;
+	uint64_t num_pending, num_clear; /* what the images had, so that they cannot all have been alike */
+};
+
+__attribute__((format(printf, 2, 3))) static void fail(struct stress *s, const char *format, ...)
+{
+	va_list args;
+
+	if (atomic_fetch_add(&s->failures, 1) >= 10)
+		return;
+	va_start(args, format);
+	printf("# %s: ", s->name);
+	vprintf(format, args);
+	printf("\n");
+	va_end(args);
+}
+
+static uint64_t random_next(uint64_t *state)
+{
+	*state ^= *state >> 12;
+	*state ^= *state << 25;
+	*state ^= *state >> 27;
+	return *state * UINT64_C(0x2545f4914f6cdd1d);
+}
+
+static uint32_t random_below(uint64_t *state, uint32_t n)
+{
+	return (uint32_t)((random_next(state) >> 32) * n >> 32);
+}
+
+/* ---- The machine ----------------------------------------------------------------------------------- */
+
+/* Guest memory is set up before any thread starts, and only read afterwards. */
+static int on_read(void *opaque, uint64_t address, void *buffer, size_t size)
+{
+	const struct stress *s = opaque;
+
+	if (address < RAM_BASE || address - RAM_BASE + size > RAM_SIZE)
+		return -EFAULT;
+	memcpy(buffer, s->ram + (address - RAM_BASE), size);
+	return 0;
+}
+
+static int on_write(void *opaque, uint64_t address, const void *buffer, size_t size)
+{
+	struct stress *s = opaque;
+
+	if (address < RAM_BASE || address - RAM_BASE + size > RAM_SIZE)
+		return -EFAULT;
+	memcpy(s->ram + (address - RAM_BASE), buffer, size);
+	return 0;
+}
+
+static struct vgic *create(struct stress *s)
+{
+	static const struct vgic_its_config its = { .max_devices = 8, .max_translations = 256 };
+	struct vgic_vcpu_config vcpus[NUM_VCPUS] = { { .id = 5, .affinity = 0 }, { .id = 2, .affinity = 1 } };
+	struct vgic_config config;
+	struct vgic *vgic;
+
+	vgic_config_init(&config, VGIC_PROFILE_NATIVE);
+	config.features |= VGIC_FEATURE_LPIS;
+	config.lpi_id_bits = 14;
+	config.num_vcpus = NUM_VCPUS;
+	config.vcpus = vcpus;
+	config.num_itses = 1;
+	config.itses = &its;
+	config.has_dist_base = true;
+	config.dist_base = DIST_BASE;
+	config.ops.guest_read = on_read;
+	config.ops.guest_write = on_write;
+	config.opaque = s;
+	if (vgic_create(&config, &vgic))
+		abort();
+	return vgic;
+}
+
+static void put_u64(struct stress *s, uint64_t address, uint64_t value)
+{
+	for (unsigned i = 0; i < 8; i++)
+		s->ram[address - RAM_BASE + i] = (uint8_t)(value >> (8 * i));
+}
+
+static void command(struct stress *s, uint64_t dw0, uint64_t dw1, uint64_t dw2)
+{
+	put_u64(s, QUEUE + s->queue_at, dw0);
+	put_u64(s, QUEUE + s->queue_at + 8, dw1);
+	put_u64(s, QUEUE + s->queue_at + 16, dw2);
+	put_u64(s, QUEUE + s->queue_at + 24, 0);
+	s->queue_at += 32;
+}
+
+static uint32_t lpi_of(uint32_t device, uint32_t event)
+{
+	/* The last two events of a device share one. */
+	return device * NUM_EVENTS + (event == NUM_EVENTS - 1 ? event - 1 : event);
+}
+
+static void set_up_vcpu(struct stress *s, uint32_t v)
+{
+	struct vgic_vcpu *vcpu = vgic_vcpu_by_index(s->vgic, v);
+
+	vgic_redist_write(vcpu, GICR_PROPBASER, 8, PROPERTIES | 13);
+	vgic_redist_write(vcpu, GICR_PENDBASER, 8, PENDING(v) | GICR_PENDBASER_PTZ);
+	vgic_redist_write(vcpu, GICR_CTLR, 4, GICR_CTLR_ENABLE_LPIS);
+	vgic_redist_write(vcpu, GICR_WAKER, 4, 0);
+	vgic_icc_write(vcpu, VGIC_ICC_PMR_EL1, 0xff);
+	vgic_icc_write(vcpu, VGIC_ICC_IGRPEN1_EL1, 1);
+}
+
+static void set_up_spi(struct stress *s, uint32_t intid)
+{
+	uint64_t value;
+
+	vgic_dist_write(s->vgic, GICD_IGROUPR + intid / 32 * 4, 4, UINT32_MAX);
+	vgic_dist_read(s->vgic, GICD_ICFGR + intid / 16 * 4, 4, &value);
+	vgic_dist_write(s->vgic, GICD_ICFGR + intid / 16 * 4, 4, value | 2u << (intid % 16 * 2));
+	vgic_dist_write(s->vgic, GICD_ISENABLER + intid / 32 * 4, 4, 1u << (intid % 32));
+	vgic_dist_write(s->vgic, GICD_IROUTER + 8 * intid, 8, intid % NUM_VCPUS);
+}
+
+static void set_up(struct stress *s)
+{
+	s->ram = calloc(1, RAM_SIZE);
+	if (!s->ram)
+		abort();
+	memset(s->ram, 0xa1, 0x10000);
+	s->vgic = create(s);
+	s->other = create(s);
+	s->its = vgic_its_by_index(s->vgic, 0);
+	vgic_dist_write(s->vgic, GICD_CTLR, 4, GICD_CTLR_ENABLE_GRP1);
+	for (uint32_t v = 0; v < NUM_VCPUS; v++)
+		set_up_vcpu(s, v);
+	vgic_its_write(s->its, GITS_CBASER, 8, GITS_CBASER_VALID | QUEUE | 15);
+	vgic_its_write(s->its, GITS_BASER, 8, GITS_BASER_VALID | DEVICES);
+	vgic_its_write(s->its, GITS_BASER + 8, 8, GITS_BASER_VALID | COLLECTION);
+	vgic_its_write(s->its, GITS_CTLR, 4, GITS_CTLR_ENABLED);
+	command(s, 0x09, 0, UINT64_C(1) << 63 | 5 << 16 | 0); /* MAPC: collections 0 and 1 at the ids 5 and 2 */
+	command(s, 0x09, 0, UINT64_C(1) << 63 | 2 << 16 | 1);
+	for (uint32_t d = 0; d < NUM_DEVICES; d++) {
+		set_up_spi(s, FIRST_SPI + d);
+		command(s, 0x08 | (uint64_t)d << 32, 4, UINT64_C(1) << 63 | ITT(d));
+		for (uint32_t e = 0; e < NUM_EVENTS; e++)
+			command(s, 0x0a | (uint64_t)d << 32, e | (uint64_t)(FIRST_LPI + lpi_of(d, e)) << 32,
+				e % NUM_VCPUS);
+	}
+	vgic_its_write(s->its, GITS_CWRITER, 8, s->queue_at);
+	while (vgic_run_work(s->vgic))
+		;
+}
+
+/* ---- Devices ---------------------------------------------------------------------------------------- */
+
+static void note(struct device *d, _Atomic uint64_t *accepted, int r)
+{
+	if (r == 1)
+		store_release(accepted, load_relaxed(accepted) + 1);
+	else if (r != -EAGAIN && !(r == -EBUSY && d->stress->may_be_off))
+		fail(d->stress, "a signal returned %d", r);
+	else if (d->refused++ % 8 == 0)
+		sched_yield();
+	store_release(&d->turns, load_relaxed(&d->turns) + 1);
+}
+
+static void signal_event(struct device *d, uint32_t event)
+{
+	const int r = vgic_its_signal(d->stress->its, d->number, event);
+
+	d->waits &= r != 1;
+	note(d, &d->accepted[event], r);
+}
+
+static void signal_message(struct device *d)
+{
+	const int r = vgic_signal_msi(d->stress->vgic, DIST_BASE + GICD_SETSPI_NSR, FIRST_SPI + d->number, 0, 0);
+
+	d->waits = r != 1;
+	note(d, &d->accepted_message, r);
+}
+
+static void *run_device(void *arg)
+{
+	struct device *d = arg;
+	struct stress *s = d->stress;
+
+	while (!load_acquire(&s->over)) {
+		const uint32_t event = random_below(&d->random, NUM_EVENTS + 1);
+
+		if (event < NUM_EVENTS)
+			signal_event(d, event);
+		else if (!d->waits)
+			signal_message(d);
+		for (uint32_t n = random_below(&d->random, 200); n; n--)
+			atomic_signal_fence(memory_order_seq_cst);
+	}
+	return NULL;
+}
+
+/* Each device signals and notes so many times more. */
+static void await_turns(struct stress *s, uint64_t turns)
+{
+	for (uint32_t i = 0; i < NUM_DEVICES; i++) {
+		const uint64_t turn = load_acquire(&s->devices[i].turns);
+
+		while (load_acquire(&s->devices[i].turns) < turn + turns)
+			sched_yield();
+	}
+}
+
+/* Everything that was accepted before now has been noted. */
+static void await_notes(struct stress *s)
+{
+	await_turns(s, 2);
+}
+
+/* ---- What an image says ------------------------------------------------------------------------------- */
+
+static uint64_t get(const uint8_t *p, unsigned n)
+{
+	uint64_t value = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		value |= (uint64_t)p[i] << (8 * i);
+	return value;
+}
+
+/* The records of an array, and how many there are. */
+static const uint8_t *section(const uint8_t *image, size_t size, const char *type, uint64_t *count)
+{
+	for (size_t at = 32; at < size; at += 16 + (get(image + at + 8, 8) + 7) / 8 * 8) {
+		if (memcmp(image + at, type, 4) == 0) {
+			*count = get(image + at + 16, 4);
+			return image + at + 24;
+		}
+	}
+	abort();
+}
+
+static bool lpi_is_pending(const uint8_t *image, size_t size, uint32_t lpi)
+{
+	uint64_t count;
+	const uint8_t *r = section(image, size, "LPIS", &count);
+
+	for (; count; count--, r += 8) {
+		if (get(r, 4) == FIRST_LPI + lpi)
+			return r[7] & 1;
+	}
+	return false;
+}
+
+static bool spi_is_pending(const uint8_t *image, size_t size, uint32_t intid)
+{
+	uint64_t count;
+	const uint8_t *r = section(image, size, "SPIS", &count) + 24 * (intid - 32);
+
+	return intid - 32 < count && (r[0] & 1);
+}
+
+/* Was something accepted since the last save? */
+static bool was_accepted(struct stress *s, uint32_t device, uint32_t event)
+{
+	const uint64_t now = load_acquire(&s->devices[device].accepted[event]);
+	const bool accepted = now != s->seen[device][event];
+
+	s->seen[device][event] = now;
+	return accepted;
+}
+
+static void check_lpis(struct stress *s, const uint8_t *image, size_t size)
+{
+	bool accepted[NUM_LPIS] = { false };
+
+	for (uint32_t d = 0; d < NUM_DEVICES; d++) {
+		for (uint32_t e = 0; e < NUM_EVENTS; e++)
+			accepted[lpi_of(d, e)] |= was_accepted(s, d, e);
+	}
+	for (uint32_t i = 0; i < NUM_LPIS; i++) {
+		const bool pending = lpi_is_pending(image, size, i);
+
+		if (pending != accepted[i])
+			fail(s, "LPI %u: %saccepted, but %spending in the image", FIRST_LPI + i,
+			     accepted[i] ? "" : "not ", pending ? "" : "not ");
+		s->num_pending += pending;
+		s->num_clear += !pending;
+	}
+}
+
+/* A message that is refused may be there all the same, but none that was accepted is missing. */
+static void check_messages(struct stress *s, const uint8_t *image, size_t size)
+{
+	for (uint32_t d = 0; d < NUM_DEVICES; d++) {
+		const uint64_t now = load_acquire(&s->devices[d].accepted_message);
+
+		if (now != s->seen_message[d] && !spi_is_pending(image, size, FIRST_SPI + d))
+			fail(s, "SPI %u: accepted, but not pending in the image", FIRST_SPI + d);
+		s->seen_message[d] = now;
+	}
+}
+
+/* ---- Rounds ----------------------------------------------------------------------------------------------- */
+
+/* Take all that is pending, or as much as there can be if devices go on. */
+static uint64_t drain(struct vgic *vgic)
+{
+	uint64_t taken = 0;
+
+	for (uint32_t v = 0; v < NUM_VCPUS; v++) {
+		struct vgic_vcpu *vcpu = vgic_vcpu_by_index(vgic, v);
+		uint64_t intid;
+
+		for (uint32_t n = 0; n <= NUM_LPIS + NUM_DEVICES &&
+				     vgic_icc_read(vcpu, VGIC_ICC_IAR1_EL1, &intid) == 0 && intid != 1023;
+		     n++) {
+			vgic_icc_write(vcpu, VGIC_ICC_EOIR1_EL1, intid);
+			taken++;
+		}
+	}
+	return taken;
+}
+
+static uint8_t *save(struct stress *s, size_t *size)
+{
+	uint8_t *image;
+
+	if (vgic_save_size(s->vgic, size))
+		abort();
+	image = malloc(*size);
+	if (!image || vgic_save(s->vgic, image, *size, size))
+		abort();
+	return image;
+}
+
+/* Another controller takes the image, and delivers exactly what is pending in it. */
+static void check_restored(struct stress *s, const uint8_t *image, size_t size)
+{
+	uint64_t pending = 0, taken;
+	int err = vgic_restore(s->other, image, size, NULL);
+
+	if (err) {
+		fail(s, "the image was refused: %d", err);
+		return;
+	}
+	for (uint32_t i = 0; i < NUM_LPIS; i++)
+		pending += lpi_is_pending(image, size, i);
+	for (uint32_t d = 0; d < NUM_DEVICES; d++)
+		pending += spi_is_pending(image, size, FIRST_SPI + d);
+	taken = drain(s->other);
+	if (taken != pending)
+		fail(s, "%" PRIu64 " are pending in the image, %" PRIu64 " were delivered", pending, taken);
+}
+
+/* The guest goes on elsewhere: paused before the save, and until all is taken. */
+static void round_of_pause(struct stress *s)
+{
+	uint8_t *image;
+	size_t size;
+
+	await_turns(s, random_below(&s->random, 10));
+	vgic_pause(s->vgic);
+	await_notes(s);
+	image = save(s, &size);
+	check_lpis(s, image, size);
+	check_messages(s, image, size);
+	check_restored(s, image, size);
+	drain(s->vgic);
+	/* A message that was refused may have come behind the image. */
+	await_notes(s);
+	drain(s->vgic);
+	vgic_resume(s->vgic);
+	free(image);
+}
+
+/* Saves without a pause of their own, and pauses without a save, while signals flow: any image can be restored. */
+static void round_of_storm(struct stress *s)
+{
+	uint8_t *image;
+	size_t size;
+
+	switch (random_below(&s->random, 4)) {
+	case 0:
+		vgic_pause(s->vgic);
+		vgic_resume(s->vgic);
+		break;
+	case 1:
+		vgic_its_write(s->its, GITS_CTLR, 4, 0);
+		vgic_its_write(s->its, GITS_CTLR, 4, GITS_CTLR_ENABLED);
+		break;
+	default:
+		image = save(s, &size);
+		check_restored(s, image, size);
+		free(image);
+	}
+	drain(s->vgic);
+}
+
+/* ---- The program --------------------------------------------------------------------------------------------- */
+
+#if defined(__SANITIZE_THREAD__)
+#define SLOWER 6u
+#else
+#define SLOWER 1u
+#endif
+
+// clang-format off
+static const struct scenario {
+	const char *name;
+	const char *what;
+	uint64_t iterations;
+	void (*round)(struct stress *s);
+} scenarios[] = {
+	{ "state_pause", "what is accepted is in the image, nothing else is",    150, round_of_pause },
+	{ "state_storm", "saves and pauses at any moment, images that restore",  400, round_of_storm },
+};
+// clang-format on
+
+#define NUM_SCENARIOS (sizeof(scenarios) / sizeof(scenarios[0]))
+
+static bool run_scenario(const struct scenario *scenario, uint64_t iterations, uint64_t seed)
+{
+	struct stress *s = calloc(1, sizeof(*s));
+	bool ok;
+
+	if (!s)
+		abort();
+	s->name = scenario->name;
+	s->random = seed * 2 + 1;
+	s->may_be_off = scenario->round == round_of_storm;
+	set_up(s);
+	for (uint32_t i = 0; i < NUM_DEVICES; i++) {
+		s->devices[i] = (struct device){ .stress = s, .number = i, .random = (seed << 8 | i) * 2 + 1 };
+		if (pthread_create(&s->devices[i].thread, NULL, run_device, &s->devices[i]))
+			abort();
+	}
+	for (uint64_t i = 0; i < iterations && load_relaxed(&s->failures) == 0; i++)
+		scenario->round(s);
+	store_release(&s->over, true);
+	for (uint32_t i = 0; i < NUM_DEVICES; i++) {
+		pthread_join(s->devices[i].thread, NULL);
+		if (!s->devices[i].refused && load_relaxed(&s->failures) == 0)
+			fail(s, "device %u was never told to come again", i);
+	}
+	if (scenario->round == round_of_pause && (!s->num_pending || !s->num_clear))
+		fail(s, "%" PRIu64 " LPIs were pending, %" PRIu64 " not: nothing was checked", s->num_pending,
+		     s->num_clear);
+	ok = load_relaxed(&s->failures) == 0;
+	vgic_destroy(s->vgic);
+	vgic_destroy(s->other);
+	free(s->ram);
+	free(s);
+	return ok;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "scenario", required_argument, NULL, 'c' },
+		{ "iterations", required_argument, NULL, 'n' },
+		{ "seed", required_argument, NULL, 's' },
+		{ NULL, 0, NULL, 0 },
+	};
+	const char *only = NULL;
+	uint64_t iterations = 0, seed = 1;
+	unsigned number = 0, failed = 0, count = 0;
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (option == 'c')
+			only = optarg;
+		else if (option == 'n')
+			iterations = strtoull(optarg, NULL, 0);
+		else if (option == 's')
+			seed = strtoull(optarg, NULL, 0);
+		else
+			return 2;
+	}
+	for (size_t i = 0; i < NUM_SCENARIOS; i++)
+		count += !only || strcmp(only, scenarios[i].name) == 0;
+	if (count == 0) {
+		fprintf(stderr, "no such scenario: %s\n", only);
+		return 2;
+	}
+	printf("1..%u\n# seed %" PRIu64 "\n", count, seed);
+	for (size_t i = 0; i < NUM_SCENARIOS; i++) {
+		bool ok;
+
+		if (only && strcmp(only, scenarios[i].name) != 0)
+			continue;
+		ok = run_scenario(&scenarios[i], iterations ? iterations : scenarios[i].iterations / SLOWER, seed);
+		failed += !ok;
+		printf("%s %u - %s: %s\n", ok ? "ok" : "not ok", ++number, scenarios[i].name, scenarios[i].what);
+		fflush(stdout);
+	}
+	return failed ? 1 : 0;
+}
