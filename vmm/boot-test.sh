@@ -171,6 +171,8 @@ judge_disk()
 	grep -qx "selftest: disk $3 read back what was written" "$2" &&
 		cat "$work/$4.half" "$work/$4.half" | cmp -s - "$work/$4.disk"
 	report "$1: $3: what was written is on the disk" $?
+	grep -qx "selftest: disk $3 was found again by its driver" "$2"
+	report "$1: $3: a driver that starts anew finds the disk" $?
 }
 
 # judge_vectors NAME CPUS OUTPUT: MSIs have come on every vCPU.
@@ -250,6 +252,10 @@ start_back_end()
 {
 	local queues=$1 disk arguments=()
 	shift
+	if ! command -v qemu-storage-daemon >/dev/null; then
+		echo 'Bail out! qemu-storage-daemon is missing: it is in the package qemu-system-common'
+		exit 1
+	fi
 	for disk; do
 		arguments+=(--blockdev "driver=file,node-name=$disk,filename=$work/$disk.disk"
 			--export "type=vhost-user-blk,id=$disk.export,node-name=$disk,writable=on,num-queues=$queues,addr.type=unix,addr.path=$work/$disk.sock")
@@ -262,7 +268,7 @@ start_back_end()
 end_back_end()
 {
 	while kill -0 "$1" 2>/dev/null && ! grep -q 'selftest: waiting for the end' "$2"; do
-		sleep 0.1
+		sleep 0.2
 	done
 	kill -9 "$back_end"
 	back_end=
