@@ -19,7 +19,7 @@ CHECK_GROUPS := \
 	lint:$(BUILD):!scripts/lint,--quick:15 \
 	unit:$(BUILD):unit:15 \
 	conformance:$(BUILD):conformance:30 \
-	embedding:$(BUILD):embedding:20 \
+	embedding:$(BUILD):embedding:30 \
 	instructions:$(BUILD):instructions:30 \
 	tools:$(BUILD):tools:20 \
 	models:$(BUILD):model:30 \
