@@ -364,8 +364,8 @@ static int creadr_user_write(const struct frame_access *a, uint64_t value, uint6
 	offset = frame_merge(its->creadr, value, mask) & GITS_CWRITER_OFFSET;
 	if (!is_off(its))
 		err = -EBUSY;
-	else if (offset >= its_queue_size(its))
-		err = -EINVAL;
+	else if (offset != 0 && offset >= its_queue_size(its))
+		err = -EINVAL; /* without a queue there is 0, which was saved */
 	else
 		its->creadr = offset;
 	config_unlock(a->vgic);

@@ -945,6 +945,11 @@ static void creadr_is_restored_behind_cbaser(void **state)
 	assert_int_equal(its_try_set(m, GITS_CBASER, cbaser), 0);
 	assert_int_equal(its_get(m, GITS_CREADR), 0);
 	assert_int_equal(its_try_set(m, GITS_CREADR, 0x1000), -EINVAL);
+	/* An ITS that the guest does not use has no queue. */
+	assert_int_equal(its_try_set(m, GITS_CBASER, 0), 0);
+	assert_int_equal(its_try_set(m, GITS_CREADR, 0), 0);
+	assert_int_equal(its_try_set(m, GITS_CREADR, 0x20), -EINVAL);
+	assert_int_equal(its_try_set(m, GITS_CBASER, cbaser), 0);
 	assert_int_equal(its_try_set(m, GITS_CREADR, 0x40), 0);
 	assert_int_equal(its_try_set(m, GITS_CWRITER, 0x40), 0);
 	assert_int_equal(its_read(m, 0, GITS_CREADR, 8), 0x40);
