@@ -8,7 +8,7 @@ Each ends by asking for all that can be seen.
 
 import random
 
-KINDS = ['its', 'its', 'lines', 'lines', 'registers', 'attributes', 'save']
+KINDS = ['its', 'move', 'lines', 'lines', 'registers', 'attributes', 'save']
 
 EDGE_IDS = [0x10000, 0xffff, 8192, 0x7fffffff, 0xffffffff]
 
@@ -197,7 +197,41 @@ class Its(Script):
         self.add('v0 sweep GITS+0x80 0x180')
 
 
-class Save(Its):
+class Move(Its):
+    """The same, moved to the other side in between, with LPIs pending."""
+
+    def name_all_collections(self):
+        # KVM remembers a collection that was named once.
+        for collection in self.COLLECTIONS:
+            if collection not in self.collections and collection not in (v[1] for v in self.events.values()):
+                self.command('mapc', collection, 0)
+                self.collections[collection] = True
+
+    def make(self, count):
+        for _ in range(count):
+            self.step()
+        self.name_all_collections()
+        # What MOVALL has moved is not in the tables: back to the collections.
+        for collection in self.collections:
+            self.command('mapc', collection, self.below(self.num_vcpus))
+        # Afterwards the configuration is read again: of what was changed in memory the ITS shall know.
+        for vcpu in range(self.num_vcpus):
+            self.add(f'v0 w64 GICR_INVALLR@{vcpu} 0')
+        for event in list(self.events)[:3]:
+            self.add(f'msi its0 dev={event[0]} ev={event[1]}')
+        self.add('migrate')
+        self.clear_pending_tables()
+        for _ in range(count // 2):
+            self.step()
+        super().make(0)
+
+    def clear_pending_tables(self):
+        """What was saved there has been read. KVM reads it once more at each MAPTI."""
+        for vcpu in range(self.num_vcpus):
+            self.add(f'fill PEND@{vcpu} 0x2000 0')
+
+
+class Save(Move):
     """The same, then saved, restored into an empty ITS, and used again."""
 
     def make(self, count):
@@ -208,11 +242,7 @@ class Save(Its):
         for table, size in (('DEVTAB', 0x10000), ('COLTAB', 0x10000), ('ITT@0', 0x1000), ('ITT@1', 0x1000),
                             ('ITT@2', 0x1000), ('ITT@3', 0x1000)):
             self.add('fill', table, hex(size), 0)
-        # KVM remembers a collection that was named once: name them all.
-        for collection in self.COLLECTIONS:
-            if collection not in self.collections and collection not in (v[1] for v in self.events.values()):
-                self.command('mapc', collection, 0)
-                self.collections[collection] = True
+        self.name_all_collections()
         for event in list(self.events)[:2]:
             self.add(f'msi its0 dev={event[0]} ev={event[1]}')
         for what in ('its0', 'pending'):
@@ -225,10 +255,11 @@ class Save(Its):
         for register in ('GITS_CBASER', 'GITS_CREADR', 'GITS_CWRITER', 'GITS_BASER0', 'GITS_BASER1'):
             self.add('get its0', register)
         self.restore()
+        self.clear_pending_tables()
         self.take_all()
         for _ in range(count // 2):
             self.step()
-        super().make(0)
+        Its.make(self, 0)
 
     def restore(self):
         self.take_all()
@@ -257,6 +288,7 @@ class Lines(Script):
         self.high = {}
         # Priorities of active interrupts do not change: one is UNPREDICTABLE then. In half of the scripts nothing stays active.
         self.nests = self.chance(50)
+        self.moves = self.chance(50)
         self.add(f"machine vcpus={','.join(str(i) for i in range(self.num_vcpus))} its={self.below(2)}")
         self.add('boot gic')
         self.edge = {spi: self.chance(50) for spi in self.spis}
@@ -376,8 +408,10 @@ class Lines(Script):
         self.random.choices([s[0] for s in steps], [s[1] for s in steps])[0]()
 
     def make(self, count):
-        for _ in range(count):
+        for number in range(count):
             self.step()
+            if self.moves and number == count // 2:
+                self.add('migrate')
         self.look_at_all()
 
 
@@ -473,7 +507,7 @@ class Attributes(Script):
                 self.add(f'v{vcpu} mrs', register)
 
 
-CLASSES = {'its': Its, 'save': Save, 'lines': Lines, 'registers': Registers, 'attributes': Attributes}
+CLASSES = {'its': Its, 'move': Move, 'save': Save, 'lines': Lines, 'registers': Registers, 'attributes': Attributes}
 
 
 def generate(seed, count, steps=60):

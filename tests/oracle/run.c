@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "script.h"
+#include "state.h"
 
 /* What one acknowledge loop may take: more than are pending in any script. */
 #define MAX_TAKEN     64
@@ -344,7 +345,7 @@ static void run_boot(struct runner *r, const struct op *op)
 	fputs("ok", r->out);
 }
 
-/* ---- Operations ---------------------------------------------------------------------------------------- */
+/* ---- Attributes ---------------------------------------------------------------------------------------- */
 
 static void run_attr(struct runner *r, const struct op *op)
 {
@@ -358,6 +359,58 @@ static void run_attr(struct runner *r, const struct op *op)
 	else
 		fprintf(r->out, "0x%" PRIx64, request.value);
 }
+
+/* ---- Migration ------------------------------------------------------------------------------------------ */
+
+static int save_tables(struct runner *r)
+{
+	struct attr_request save = { .device = ATTR_ITS, .group = ATTR_CTRL, .attr = CTRL_SAVE_TABLES, .set = true };
+	int err = 0;
+
+	for (save.its = 0; err == 0 && save.its < r->description.num_itses; save.its++)
+		err = target_attr(r->target, &save);
+	if (err != 0 || r->description.num_itses == 0)
+		return err;
+	save = (struct attr_request){ .device = ATTR_VGIC, .group = ATTR_CTRL, .attr = CTRL_SAVE_PENDING, .set = true };
+	return target_attr(r->target, &save);
+}
+
+static void run_migrate(struct runner *r)
+{
+	int err;
+
+	target_settle(r->target);
+	err = save_tables(r);
+	if (err == 0)
+		err = state_print(r->out, r->line, r->target, &r->description);
+	for (uint32_t v = 0, number = 0; v < r->description.num_vcpus; v++) {
+		for (unsigned i = 0; i < r->depth[v]; i++)
+			fprintf(r->out, "%u.9%u acknowledged v%u %" PRIu64 "\n", r->line, number++, v,
+				r->acknowledged[v][i]);
+	}
+	fprintf(r->out, "%u ", r->line);
+	if (err < 0)
+		print_errno(r->out, err);
+	else
+		fputs("saved", r->out);
+}
+
+static void run_ctlr(struct runner *r, const struct op *op)
+{
+	struct attr_request request = op->attr;
+	int err = target_attr(r->target, &request);
+
+	request.set = true;
+	request.value = (request.value & ~UINT64_C(3)) | op->value;
+	if (err == 0)
+		err = target_attr(r->target, &request);
+	if (err < 0)
+		print_errno(r->out, err);
+	else
+		fputs("ok", r->out);
+}
+
+/* ---- Operations ---------------------------------------------------------------------------------------- */
 
 static void print_result(struct runner *r, int result)
 {
@@ -417,6 +470,21 @@ static void run_op(struct runner *r, const struct op *op)
 	case OP_BOOT:
 		run_boot(r, op);
 		break;
+	case OP_MIGRATE:
+		run_migrate(r);
+		break;
+	case OP_CTLR:
+		run_ctlr(r, op);
+		break;
+	case OP_WORDS:
+		for (uint64_t at = 0; at < op->length; at += 8)
+			ram_write(r, op->address + at, 8, op->value);
+		fputs("ok", r->out);
+		break;
+	case OP_ACKNOWLEDGED:
+		push_acknowledged(r, op->vcpu, &(struct guest_answer){ .outcome = GUEST_OK, .value = op->value });
+		fputs("ok", r->out);
+		break;
 	}
 }
 
@@ -473,7 +541,9 @@ static void run_line(struct runner *r, char *line)
 		give_up(r, "no machine", why);
 		return;
 	}
-	fprintf(r->out, "%u ", r->line);
+	/* The state's lines come before the result. */
+	if (op.kind != OP_MIGRATE)
+		fprintf(r->out, "%u ", r->line);
 	run_op(r, &op);
 	fputc('\n', r->out);
 }

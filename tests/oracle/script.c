@@ -630,6 +630,29 @@ static void parse_line_level(struct parser *p, struct op *op, enum op_kind kind)
 	op->level = next_number(p) != 0;
 }
 
+/* What `migrate` prints beside other operations: words ADDRESS COUNT VALUE | ctlr v0 VALUE | acknowledged v0 INTID */
+static void parse_state(struct parser *p, struct op *op, const char *word)
+{
+	if (strcmp(word, "words") == 0) {
+		op->kind = OP_WORDS;
+		op->address = next_number(p);
+		op->length = 8 * next_number(p);
+		op->value = next_number(p);
+		check_ram(p, op, op->length);
+	} else if (strcmp(word, "ctlr") == 0) {
+		op->kind = OP_CTLR;
+		op->attr = (struct attr_request){ .device = ATTR_VGIC, .group = ATTR_CPU_SYSREGS };
+		op->attr.attr = attr_of_vcpu(p) | sysregs[SYSREG_CTLR].encoding;
+		op->value = next_number(p);
+	} else if (strcmp(word, "acknowledged") == 0) {
+		op->kind = OP_ACKNOWLEDGED;
+		op->vcpu = next_vcpu(p);
+		op->value = next_number(p);
+	} else {
+		complain(p, "no operation, vCPU or ITS of this machine:", word);
+	}
+}
+
 static void parse_operation(struct parser *p, struct op *op)
 {
 	const char *word = next_word(p);
@@ -664,8 +687,10 @@ static void parse_operation(struct parser *p, struct op *op)
 		parse_range(p, op, OP_FILL);
 	else if (strcmp(word, "dump") == 0)
 		parse_range(p, op, OP_DUMP);
+	else if (strcmp(word, "migrate") == 0)
+		op->kind = OP_MIGRATE;
 	else
-		complain(p, "no operation, vCPU or ITS of this machine:", word);
+		parse_state(p, op, word);
 }
 
 static void split(struct parser *p, char *line)
