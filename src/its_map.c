@@ -37,9 +37,10 @@
 #include "lpi.h"
 
 /*
- * A reader that begins again this often has been overtaken by as many commands;
- * it then reports "not mapped", which was true at some moment of each of them.
- * Without a bound a guest could hold a device thread.
+ * A reader that begins again this often has been overtaken by as many commands; it
+ * then reports "not mapped". If they were about this event, that was true at some
+ * moment of them; if not, the guest has lost an MSI by moving a thousand others under
+ * it within one lookup. Without a bound it could hold a device thread.
  */
 #define MAX_RESTARTS 1000
 

@@ -441,7 +441,6 @@ static void a_node_that_is_used_again_shows_one_translation(void **state)
 
 /* ---- Who waits for whom ----------------------------------------------------------------------------------- */
 
-/* An acknowledge that has taken its LPI but not yet returned: RWP waits for it. */
 /* Also of an LPI that has two translations: a save must not miss what is accepted behind it. */
 static void overtaken_by_a_pause_it_is_stale(void **state)
 {
@@ -487,6 +486,24 @@ static void overtaken_by_a_restore_it_is_stale(void **state)
 	machine_stop(m);
 }
 
+/* Only a new use of the node makes a new number, and never one that a reader may remember. */
+static void a_pause_keeps_the_number_of_a_nodes_use(void **state)
+{
+	struct machine *m = boot_mapped();
+	uint64_t use;
+
+	(void)state;
+	its_run(m, 0, cmd_event(ITS_CMD_DISCARD, 1, 0));
+	map_event(m, 1, 0, 8192, 0);
+	use = in_flight_use(look_up(m));
+	assert_int_not_equal(use, 0);
+	vgic_pause(m->vgic);
+	vgic_resume(m->vgic);
+	assert_int_equal(in_flight_use(look_up(m)), use);
+	machine_stop(m);
+}
+
+/* An acknowledge that has taken its LPI but not yet returned: RWP waits for it. */
 static void rwp_waits_for_an_acknowledge(void **state)
 {
 	struct machine *m = boot_mapped();
@@ -549,6 +566,7 @@ int main(void)
 		cmocka_unit_test(a_node_that_is_used_again_shows_one_translation),
 		cmocka_unit_test(overtaken_by_a_pause_it_is_stale),
 		cmocka_unit_test(overtaken_by_a_restore_it_is_stale),
+		cmocka_unit_test(a_pause_keeps_the_number_of_a_nodes_use),
 		cmocka_unit_test(rwp_waits_for_an_acknowledge),
 		cmocka_unit_test(rwp_waits_for_an_early_signal),
 	};

@@ -21,6 +21,8 @@ enum in_flight_result {
 
 /* What a signal finds first... */
 bool in_flight_look_up(struct vgic_its *its, uint32_t devid, uint32_t eventid, uint64_t *value);
+/* The number of the use of its node that is in @value. */
+uint64_t in_flight_use(uint64_t value);
 /* ...and what it does with it then. */
 enum in_flight_result in_flight_act(struct vgic *vgic, uint64_t value);
 

@@ -12,6 +12,11 @@ bool in_flight_look_up(struct vgic_its *its, uint32_t devid, uint32_t eventid, u
 	return its_map_find(&its->map, translation_key(devid, eventid), value);
 }
 
+uint64_t in_flight_use(uint64_t value)
+{
+	return value & TRANSLATION_USE_MASK;
+}
+
 enum in_flight_result in_flight_act(struct vgic *vgic, uint64_t value)
 {
 	switch (lpi_signal(vgic, value)) {
