@@ -54,6 +54,7 @@ int bench_deliver(const struct bench_options *options);
 int bench_scale(const struct bench_options *options);
 int bench_irqfd(const struct bench_options *options);
 int bench_routes(const struct bench_options *options);
+int bench_state(const struct bench_options *options);
 
 extern const char *const bench_door_names[IRQFD_LOAD_NUM_DOORS];
 extern const char *const bench_path_names[IRQFD_LOAD_NUM_PATHS]; /* by enum vgic_irqfd_path */

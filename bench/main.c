@@ -38,6 +38,8 @@ static const char help_text[] =
 	"        beside two older ways to find the target: a walk over all vCPUs, and a\n"
 	"        table indexed by the affinity bits that differ between vCPUs\n"
 	"  spi   an edge-triggered interrupt of a device\n"
+	"  state    saving a whole controller as one image, and restoring it: for each LPI\n"
+	"           that is mapped, for each vCPU, and the rest\n"
 	"\n"
 	"The first three run libvgic (`direct`) beside older designs: `locked`, `lru`,\n"
 	"`lru8`, `tree`. Every acknowledged INTID is checked.\n"
@@ -72,6 +74,10 @@ static const char help_text[] =
 	"Options of hit, deliver, scale and irqfd:\n"
 	"  --policy LIST     direct,locked,lru,lru8,tree (default all)\n"
 	"\n"
+	"Options of state:\n"
+	"  --lpis LIST       numbers of LPIs, 1 to 57344 (default 1024,8192,57344)\n"
+	"  --vcpus N         vCPUs, 1 to 512 (default 512)\n"
+	"\n"
 	"Options of sgi:\n"
 	"  --vcpus LIST      numbers of vCPUs, 1 to 4096 (default 4,64,512)\n"
 	"  --affinity LIST   linear (Aff0 0-15, then Aff1), hostile (each vCPU in a cluster\n"
@@ -79,8 +85,8 @@ static const char help_text[] =
 	"\n"
 	"Options of all commands:\n"
 	"  --json            print JSON: nanoseconds, medians\n"
-	"  --batches N       batches of each path (default 301, scale 101, routes 31,\n"
-	"                    irqfd 5); the median counts\n"
+	"  --batches N       batches of each path (default 301, scale 101, routes and\n"
+	"                    state 31, irqfd 5); the median counts\n"
 	"  --iterations N    iterations of each batch (default: what takes 0.2 ms; irqfd:\n"
 	"                    40 ms at 50,000 events/s of each NIC, 20 ms as fast as they\n"
 	"                    go); not of routes: a batch is one enabling of all devices\n"
@@ -297,6 +303,12 @@ static const struct option routes_options[] = {
 	COMMON_OPTIONS_BUT_ITERATIONS,
 };
 
+static const struct option state_options[] = {
+	{ "lpis", required_argument, NULL, OPT_LPIS },
+	{ "vcpus", required_argument, NULL, OPT_VCPUS },
+	COMMON_OPTIONS,
+};
+
 /* The defaults, of those options that a command has. */
 static const struct bench_options default_options = {
 	.measure = { .batches = MEASURE_DEFAULT_BATCHES, .cpu = -1 },
@@ -374,6 +386,24 @@ static void routes_defaults(struct bench_options *options)
 	options->num_vcpus = 1;
 }
 
+#define STATE_DEFAULT_BATCHES 31u
+
+static bool state_check(struct bench_options *options)
+{
+	return options->num_vcpus == 1 && options->vcpus[0] <= POLICY_MAX_VCPUS;
+}
+
+static void state_defaults(struct bench_options *options)
+{
+	options->measure.batches = STATE_DEFAULT_BATCHES;
+	options->lpis[0] = 1024;
+	options->lpis[1] = 8192;
+	options->lpis[2] = POLICY_NUM_LPIS;
+	options->num_lpis = 3;
+	options->vcpus[0] = POLICY_MAX_VCPUS;
+	options->num_vcpus = 1;
+}
+
 struct command {
 	const char *name;
 	int (*run)(const struct bench_options *options);
@@ -390,6 +420,7 @@ static const struct command commands[] = {
 	{ "routes", bench_routes, routes_options, routes_defaults, routes_check },
 	{ "sgi", bench_sgi, sgi_options, NULL, NULL },
 	{ "spi", bench_spi, spi_options, NULL, NULL },
+	{ "state", bench_state, state_options, state_defaults, state_check },
 };
 
 /* Takes one option into @options. Returns whether its value is right. */

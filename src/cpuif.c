@@ -139,7 +139,6 @@ void cpuif_reset(struct vgic_vcpu *vcpu)
 	update_binary_points(vcpu);
 	vcpu->group_enabled[0] = false;
 	vcpu->group_enabled[1] = false;
-	one_of_n_update(vcpu);
 }
 
 /* ---- The highest-priority pending interrupt ------------------------------------ */
@@ -696,5 +695,4 @@ void cpuif_set(struct vgic_vcpu *vcpu, const struct cpuif_registers *r)
 		vcpu->group_enabled[group] = r->igrpen[group] && vgic_has(vcpu->vgic, VGIC_FEATURE_ONE_OF_N);
 	}
 	update_binary_points(vcpu);
-	one_of_n_update(vcpu);
 }

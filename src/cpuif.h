@@ -9,7 +9,7 @@
 #include "pending.h"
 #include "vgic_internal.h"
 
-/* Owner only, under config_lock. */
+/* Owner only, under config_lock; what it means for 1-of-N is left to the caller. */
 void cpuif_reset(struct vgic_vcpu *vcpu);
 
 /*
@@ -37,6 +37,6 @@ struct cpuif_registers {
 
 void cpuif_get(const struct vgic_vcpu *vcpu, struct cpuif_registers *r);
 bool cpuif_could_be(const struct cpuif_registers *r); /* are these values that the registers can have? */
-void cpuif_set(struct vgic_vcpu *vcpu, const struct cpuif_registers *r); /* under config_lock */
+void cpuif_set(struct vgic_vcpu *vcpu, const struct cpuif_registers *r); /* as cpuif_reset() */
 
 #endif /* VGIC_CPUIF_H */

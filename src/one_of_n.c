@@ -96,7 +96,7 @@ static bool set_participation(struct vgic_vcpu *vcpu, unsigned group, bool takes
 	return true;
 }
 
-void one_of_n_update(struct vgic_vcpu *vcpu)
+bool one_of_n_set(struct vgic_vcpu *vcpu)
 {
 	struct vgic *vgic = vcpu->vgic;
 	const bool awake = load_relaxed(&vcpu->online) && !vcpu->asleep;
@@ -104,10 +104,17 @@ void one_of_n_update(struct vgic_vcpu *vcpu)
 	bool changed = false;
 
 	if (!vgic_has(vgic, VGIC_FEATURE_ONE_OF_N))
-		return;
+		return false;
 	for (unsigned group = 0; group < 2; group++)
 		changed |= set_participation(vcpu, group, awake && vcpu->group_enabled[group] && !declines[group]);
-	if (!changed)
+	return changed;
+}
+
+void one_of_n_update(struct vgic_vcpu *vcpu)
+{
+	struct vgic *vgic = vcpu->vgic;
+
+	if (!one_of_n_set(vcpu))
 		return;
 	for (uint32_t i = 0; i < vgic->num_spis; i++)
 		one_of_n_recheck(vgic, &vgic->spis[i]);

@@ -24,4 +24,7 @@ void one_of_n_recheck(struct vgic *vgic, struct irq *irq);
 /* Something that decides whether @vcpu takes part has changed. Under config_lock. */
 void one_of_n_update(struct vgic_vcpu *vcpu);
 
+/* The same without looking at the SPIs, for who sets all of them anew afterwards. Returns whether something changed. */
+bool one_of_n_set(struct vgic_vcpu *vcpu);
+
 #endif /* VGIC_ONE_OF_N_H */

@@ -211,7 +211,6 @@ void redist_reset(struct vgic_vcpu *vcpu)
 	vcpu->redist_ctlr = 0;
 	vcpu->redist_statusr = 0;
 	vcpu->asleep = vgic_has(vgic, VGIC_FEATURE_WAKER);
-	one_of_n_update(vcpu);
 	for (uint32_t i = 0; i < NUM_PRIVATE; i++)
 		irq_change(vgic, &vcpu->private_irqs[i], irq_reset, private_reset_word(vcpu, i));
 }

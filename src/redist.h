@@ -11,7 +11,7 @@
 
 extern const struct frame redist_frame;
 
-/* Put the redistributor's registers, SGIs and PPIs to their reset values. Under config_lock. */
+/* Put the redistributor's registers, SGIs and PPIs to their reset values. Under config_lock, as cpuif_reset(). */
 void redist_reset(struct vgic_vcpu *vcpu);
 
 /* An SGI or PPI was disabled: GICR_CTLR.RWP reads 1 until an acknowledge under way now has returned. */

@@ -580,6 +580,7 @@ static void apply_vcpus(struct restore *r)
 		store_seq_cst(&vcpu->online, !!(v.flags & VCPU_ONLINE));
 		icc = icc_registers(&v);
 		cpuif_set(vcpu, &icc);
+		one_of_n_set(vcpu);
 	}
 }
 

@@ -96,6 +96,7 @@ void vgic_vcpu_reset(struct vgic_vcpu *vcpu)
 {
 	config_lock(vcpu->vgic);
 	cpuif_reset(vcpu);
+	one_of_n_update(vcpu);
 	config_unlock(vcpu->vgic);
 	vcpu_report_lines(vcpu);
 }

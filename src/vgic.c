@@ -13,6 +13,7 @@
 #include "gic_regs.h"
 #include "its.h"
 #include "lpi.h"
+#include "one_of_n.h"
 #include "pending.h"
 #include "redist.h"
 #include "vgic_internal.h"
@@ -360,6 +361,7 @@ void reset_registers(struct vgic *vgic)
 	for (uint32_t i = 0; i < vgic->num_vcpus; i++) {
 		cpuif_reset(vgic->vcpus[i]);
 		redist_reset(vgic->vcpus[i]);
+		one_of_n_set(vgic->vcpus[i]);
 	}
 	dist_reset(vgic);
 }
