@@ -575,16 +575,12 @@ static bool is_staged(const struct vgic_routes *routes, const struct vgic_route_
 	return gsi < routes->num_gsis && routes->records[gsi].txn == txn->id;
 }
 
-#define for_each_staged(routes, txn, gsi)                                                                              \
-	for (uint32_t gsi = (txn)->first; is_staged(routes, txn, gsi); gsi = (routes)->records[gsi].txn_next)
-
 /* R15: the numbers, the commit, the words. */
 static void publish(struct vgic_routes *routes, struct vgic_route_txn *txn)
 {
 	const uint64_t number = load_relaxed(&routes->committed) + 1;
 
-	for_each_staged(routes, txn, gsi)
-	{
+	for (uint32_t gsi = txn->first; is_staged(routes, txn, gsi); gsi = routes->records[gsi].txn_next) {
 		pin_take(routes, gsi, pin_of_word(load_relaxed(&routes->entries[gsi].next)));
 		store_release(&routes->entries[gsi].number, number);
 	}
@@ -627,7 +623,7 @@ void vgic_route_txn_commit(struct vgic_route_txn *txn)
 /* Everything as if it had never been: the words, and who wants which pin. */
 static void take_back(struct vgic_routes *routes, struct vgic_route_txn *txn)
 {
-	for_each_staged(routes, txn, gsi)
+	for (uint32_t gsi = txn->first; is_staged(routes, txn, gsi); gsi = routes->records[gsi].txn_next)
 		pin_want(routes, gsi, pin_of_word(load_relaxed(&routes->entries[gsi].next)), NO_PIN);
 	for (uint32_t gsi = txn->first, next; is_staged(routes, txn, gsi); gsi = next) {
 		struct route_entry *e = &routes->entries[gsi];

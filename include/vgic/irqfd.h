@@ -45,6 +45,10 @@
  * the service's, the worker, or the caller of vgic_irqfd_ready() or
  * vgic_irqfds_signal().
  *
+ * Deassign and destroy wait until events that are being injected have been, kick()
+ * and ops.inject() included: so these must not wait for a thread that is in such a
+ * call, nor for a lock that the thread holds.
+ *
  * Errors: 0 or a negative errno, as in vgic.h: a call that returns an error has
  * changed nothing.
  */

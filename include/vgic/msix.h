@@ -28,7 +28,8 @@
  *   all others                             any              everything
  *
  * vgic_msix_signal() takes no lock. The others take one that is this device's own,
- * and none of them may be made from a callback.
+ * and none of them may be made from a callback. Unbinding waits for events that are
+ * being injected, as vgic_irqfd_deassign() does.
  */
 #ifndef VGIC_MSIX_H
 #define VGIC_MSIX_H

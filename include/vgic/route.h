@@ -32,6 +32,10 @@
  * calls may be made from a callback of the controller, except vgic_signal_gsi()
  * and vgic_set_gsi() from deactivated().
  *
+ * A change of a line's route waits until those who are driving that line at the
+ * moment have done so, kick() included: so kick() must not wait for a thread that is
+ * in such a call, nor for a lock that the thread holds.
+ *
  * Errors: 0 or a negative errno, as in vgic.h: a call that returns an error has
  * changed nothing.
  */

@@ -52,7 +52,7 @@ static const struct scenario scenarios[] = {
 	{ "irqfd_direct",           "eventfds whose routes change: no signal is lost",                  6000,   1500, run_irqfd_direct },
 	{ "irqfd_deferred",         "the same by the worker",                                           2000,    800, run_irqfd_deferred },
 	{ "irqfd_deassign",         "no event after deassign, by the service",                          1500,    400, run_irqfd_deassign },
-	{ "irqfd_deassign_loop",    "the same by the VMM's loop, with late tokens",                     2000,    200, run_irqfd_deassign_loop },
+	{ "irqfd_deassign_loop",    "the same by the VMM's loop, with late tokens",                     1200,    200, run_irqfd_deassign_loop },
 	{ "irqfd_deassign_deferred", "the same by the worker",                                           600,    100, run_irqfd_deassign_deferred },
 	{ "irqfd_resample",         "shared lines: one resample for each rise, no work forgotten",      3000,    800, run_irqfd_resample },
 	{ "irqfd_resample_deferred", "the same by the worker",                                          1000,    400, run_irqfd_resample_deferred },

@@ -80,6 +80,20 @@ static const struct step steps[] = {
 	{ irq_raise, 4, PENDING | LINE | EDGE | ALL_SOURCES, EDGE | LINE | SOURCE(4), EDGE | LINE | SOURCE(4) },
 	{ irq_raise, 27, PENDING | LINE | EDGE | ALL_SOURCES, 0, LINE | SOURCE(27) },
 
+	/* A deactivation: ACTIVE, and with it the levels of sources that are resampled */
+	{ irq_deactivate, 0, ACTIVE | EDGE | LINE | ALL_SOURCES, ACTIVE | LINE | SOURCE(0), LINE | SOURCE(0) },
+	{ irq_deactivate, 1 << 0, ACTIVE | EDGE | LINE | ALL_SOURCES, ACTIVE | LINE | SOURCE(0), 0 },
+	{ irq_deactivate, 1 << 1, ACTIVE | EDGE | LINE | ALL_SOURCES, ACTIVE | LINE | SOURCE(0), LINE | SOURCE(0) },
+	{ irq_deactivate, 3, ACTIVE | EDGE | LINE | ALL_SOURCES,
+	  ACTIVE | LINE | SOURCE(0) | SOURCE(1) | SOURCE(23), LINE | SOURCE(23) },
+	{ irq_deactivate, 1 << 23, ACTIVE | EDGE | LINE | ALL_SOURCES, ACTIVE | LINE | SOURCE(23), 0 },
+	{ irq_deactivate, 1 << 0, ACTIVE | EDGE | LINE | ALL_SOURCES, ACTIVE | LINE | MESSAGE, LINE | MESSAGE },
+	/* Not of an edge-triggered one, nor of one that is not active */
+	{ irq_deactivate, 1 << 0, ACTIVE | EDGE | LINE | ALL_SOURCES, ACTIVE | EDGE | LINE | SOURCE(0),
+	  EDGE | LINE | SOURCE(0) },
+	{ irq_deactivate, 1 << 0, ACTIVE | EDGE | LINE | ALL_SOURCES, LINE | SOURCE(0), LINE | SOURCE(0) },
+	{ irq_deactivate, 1 << 0, ACTIVE | EDGE | LINE | ALL_SOURCES, ACTIVE, 0 },
+
 	/* A source falls. The line follows the last one; the latch stays. */
 	{ irq_lower, 0, LINE | ALL_SOURCES, LINE | SOURCE(0), 0 },
 	{ irq_lower, 0, LINE | ALL_SOURCES, LINE | SOURCE(0) | SOURCE(1), LINE | SOURCE(1) },
