@@ -10,7 +10,7 @@
  *   0x3000  notifications: a 16-bit register for each queue, 4 bytes apart
  *
  * BAR 1 has the MSI-X table and PBA. There is a vector for each queue and one for
- * changes of the configuration; the driver may use fewer.
+ * changes of the configuration, or device->num_vectors; the driver may use fewer.
  */
 #ifndef VMM_VIRTIO_PCI_H
 #define VMM_VIRTIO_PCI_H
