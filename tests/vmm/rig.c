@@ -236,6 +236,13 @@ void ring_offer(struct ring *ring, uint16_t head)
 	ring_set_index(ring, (uint16_t)(ring->offered + 1));
 }
 
+bool ring_has_more(const struct ring *ring)
+{
+	const uint16_t *index = rig_at(ring->ram, ring->used + 2);
+
+	return __atomic_load_n(index, __ATOMIC_ACQUIRE) != ring->taken;
+}
+
 bool ring_take(struct ring *ring, uint32_t *id, uint32_t *length)
 {
 	const unsigned char *used = rig_at(ring->ram, ring->used);

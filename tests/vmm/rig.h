@@ -106,6 +106,9 @@ void ring_set_flags(struct ring *ring, uint16_t flags);
 /* Has the device given back more than was taken? If so, what. */
 bool ring_take(struct ring *ring, uint32_t *id, uint32_t *length);
 
+/* Only whether: a plain load, with no barrier before it. */
+bool ring_has_more(const struct ring *ring);
+
 void *rig_at(const struct guest_ram *ram, uint64_t address);
 
 /* splitmix64. */

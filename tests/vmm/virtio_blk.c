@@ -404,6 +404,50 @@ static void queues_work_beside_each_other(void **state)
 	stop(&f);
 }
 
+/*
+ * The driver switches interrupts off while it takes what is there, and on again before it sleeps, as Linux does; but like a
+ * guest whose barriers the emulator has dropped: between the flag and the look at the index there is none. An interrupt
+ * that is lost leaves it asleep for ever.
+ */
+static void a_driver_without_barriers_does_not_oversleep(void **state)
+{
+	const unsigned total = with_threads(state) ? 20000 : 1000;
+	struct fixture f;
+	uint16_t *flags;
+	unsigned offered = 0;
+	unsigned done = 0;
+	uint32_t id;
+
+	start(&f, with_threads(state));
+	flags = rig_at(&f.rig.ram, f.rings[0].avail);
+	for (unsigned i = 0; i < SIZE / 4; i++) {
+		put_header(&f, HEADER + 16 * i, GET_ID, 0);
+		put(&f, 0, 4 * i, HEADER + 16 * i, 16, DESC_NEXT);
+		put(&f, 0, 4 * i + 1, DATA + 32 * i, 21, DESC_WRITE);
+		ring_offer(&f.rings[0], (uint16_t)(4 * i));
+		offered++;
+	}
+	notify(&f, 0);
+	while (done < total) {
+		while (!rig_took(&f.rig, 1))
+			sched_yield();
+		do {
+			__atomic_store_n(flags, 1, __ATOMIC_RELAXED);
+			while (ring_take(&f.rings[0], &id, &f.written)) {
+				done++;
+				if (offered == total)
+					continue;
+				offered++;
+				ring_offer(&f.rings[0], (uint16_t)id);
+				notify(&f, 0);
+			}
+			__atomic_store_n(flags, 0, __ATOMIC_RELAXED);
+		} while (ring_has_more(&f.rings[0]));
+	}
+	assert_int_equal(done, total);
+	stop(&f);
+}
+
 /* ---- What the disk cannot do -------------------------------------------------------------------- */
 
 static void a_disk_that_is_read_only_stays_as_it_is(void **state)
@@ -667,6 +711,7 @@ int main(void)
 		BOTH_WAYS(an_indirect_request_is_one_too),
 		BOTH_WAYS(no_interrupt_comes_that_is_not_wanted),
 		BOTH_WAYS(queues_work_beside_each_other),
+		BOTH_WAYS(a_driver_without_barriers_does_not_oversleep),
 		BOTH_WAYS(a_disk_that_is_read_only_stays_as_it_is),
 		BOTH_WAYS(what_is_not_on_the_disk_is_an_error),
 		BOTH_WAYS(unknown_requests_are_unsupported),

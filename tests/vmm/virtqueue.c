@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "rig.h"
 
@@ -208,6 +209,57 @@ static void the_driver_may_want_no_interrupt(void **state)
 		assert_true(virtqueue_wants_interrupt(&f.queue));
 		stop(&f);
 	}
+}
+
+/*
+ * What membarrier() brings out of the store buffer of the driver's CPU: the linker leads the system call here.
+ */
+static struct ring *ring_to_clear;
+static long membarrier_result;
+static unsigned num_membarriers;
+
+long __wrap_syscall(long number, ...);
+
+long __wrap_syscall(long number, ...)
+{
+	assert_int_equal(number, SYS_membarrier);
+	num_membarriers++;
+	if (ring_to_clear)
+		ring_set_flags(ring_to_clear, 0);
+	return membarrier_result;
+}
+
+static void a_flag_that_is_on_its_way_is_waited_for(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	start(&f);
+	f.queue.same_thread = false;
+	/* The driver has cleared it, but this CPU did not see that yet. */
+	ring_set_flags(&f.ring, 1);
+	ring_to_clear = &f.ring;
+	num_membarriers = 0;
+	assert_true(virtqueue_wants_interrupt(&f.queue));
+	assert_true(num_membarriers > 0);
+	/* It has not. */
+	ring_to_clear = NULL;
+	ring_set_flags(&f.ring, 1);
+	assert_false(virtqueue_wants_interrupt(&f.queue));
+	/* Nothing is asked where nothing can be on its way, or where the answer is known. */
+	num_membarriers = 0;
+	f.queue.same_thread = true;
+	assert_false(virtqueue_wants_interrupt(&f.queue));
+	f.queue.same_thread = false;
+	ring_set_flags(&f.ring, 0);
+	assert_true(virtqueue_wants_interrupt(&f.queue));
+	assert_int_equal(num_membarriers, 0);
+	/* A kernel without it: one interrupt too many, rather than one too few. */
+	membarrier_result = -1;
+	ring_set_flags(&f.ring, 1);
+	assert_true(virtqueue_wants_interrupt(&f.queue));
+	membarrier_result = 0;
+	stop(&f);
 }
 
 /* Notifications are what orders the ring: the device never switches them off. */
@@ -543,6 +595,7 @@ int main(void)
 		cmocka_unit_test(a_chain_may_be_as_long_as_the_queue),
 		cmocka_unit_test(an_indirect_table_is_followed),
 		cmocka_unit_test(the_driver_may_want_no_interrupt),
+		cmocka_unit_test(a_flag_that_is_on_its_way_is_waited_for),
 		cmocka_unit_test(notifications_stay_on),
 		cmocka_unit_test(rings_may_end_where_memory_ends),
 		cmocka_unit_test(an_index_too_far_ahead_is_refused),
