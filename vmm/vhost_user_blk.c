@@ -82,6 +82,7 @@ struct vhost_user_blk {
 	pthread_mutex_t lock;
 	bool running;      /* from the first queue that is started to the reset */
 	bool end_reported; /* the user knows that the back end is gone */
+	bool config_news;  /* the configuration has changed, and nobody could be told */
 	unsigned char config[CONFIG_SIZE];
 
 	struct ring rings[]; /* device.num_queues of them */
@@ -241,6 +242,8 @@ static void take_requests(struct vhost_user_blk *blk)
 	pthread_mutex_lock(&blk->lock);
 	if (blk->running)
 		virtio_interrupt_config(&blk->device);
+	else
+		blk->config_news = true;
 	pthread_mutex_unlock(&blk->lock);
 }
 
@@ -314,13 +317,8 @@ static void stop_watcher(struct vhost_user_blk *blk)
 static int set_features(struct virtio_device *device, uint64_t features)
 {
 	struct vhost_user_blk *blk = to_blk(device);
-	int ret;
 
-	/* The configuration may have changed when there was no driver to be told. */
-	ret = fetch_config(blk);
-	if (!ret)
-		ret = vhost_user_set_features(&blk->connection, features);
-	if (!ret)
+	if (vhost_user_set_features(&blk->connection, features) == 0)
 		return 0;
 	report_end(blk);
 	return -EINVAL;
@@ -349,6 +347,9 @@ static int start_ring(struct vhost_user_blk *blk, unsigned index, const struct v
 	ring->settled = true;
 	ring->started = true;
 	blk->running = true;
+	if (blk->config_news)
+		virtio_interrupt_config(&blk->device); /* the driver may have read it before */
+	blk->config_news = false;
 	pthread_mutex_unlock(&blk->lock);
 	/* The ring begins to run when it is kicked, and there may be requests in it. */
 	signal_fd(ring->kick_fd);

@@ -280,6 +280,7 @@ static void *serve(void *argument)
 		else if (need_reply)
 			go_on = send_reply(b, &m, &(uint64_t){ 0 }, 8);
 	}
+	atomic_store(&b->ended, true);
 	shutdown(b->fd, SHUT_RDWR); /* closed when the test has stopped us: its number is in use till then */
 	return NULL;
 }

@@ -92,7 +92,8 @@ struct back_end {
 	int call_fd[BACK_END_QUEUES];
 	int err_fd;
 	bool faulted;
-	bool wrong; /* a message that is not as it must be */
+	atomic_bool ended; /* the connection has */
+	bool wrong;        /* a message that is not as it must be */
 };
 
 /* All is offered, nothing goes wrong: to be changed before back_end_start(). */
