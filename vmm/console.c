@@ -23,25 +23,32 @@
 /* ---- Opening and closing -------------------------------------------------------- */
 
 /* The table of Knuth, Morris and Pratt: the guest's output is never looked at twice. */
-static int prepare_exit_on(struct console *console, const char *text)
+static int prepare_text(struct console_text *t, const char *text)
 {
 	size_t length = 0;
 
-	console->exit_on = text;
-	console->exit_on_length = text ? strlen(text) : 0;
-	if (console->exit_on_length == 0)
+	t->text = text;
+	t->length = text ? strlen(text) : 0;
+	if (t->length == 0)
 		return 0;
-	console->exit_on_fallback = calloc(console->exit_on_length + 1, sizeof(size_t));
-	if (!console->exit_on_fallback)
+	t->fallback = calloc(t->length + 1, sizeof(size_t));
+	if (!t->fallback)
 		return -ENOMEM;
-	for (size_t i = 1; i < console->exit_on_length; i++) {
+	for (size_t i = 1; i < t->length; i++) {
 		while (length > 0 && text[i] != text[length])
-			length = console->exit_on_fallback[length];
+			length = t->fallback[length];
 		if (text[i] == text[length])
 			length++;
-		console->exit_on_fallback[i + 1] = length;
+		t->fallback[i + 1] = length;
 	}
 	return 0;
+}
+
+static void free_text(struct console_text *t)
+{
+	free(t->fallback);
+	t->fallback = NULL;
+	t->length = 0;
 }
 
 static int open_input(struct console *console, const struct options *options)
@@ -85,9 +92,11 @@ int console_open(struct console *console, const struct options *options)
 	ret = open_input(console, options);
 	if (ret)
 		return ret;
-	ret = prepare_exit_on(console, options->exit_on);
+	ret = prepare_text(&console->exit_on, options->exit_on);
+	if (!ret)
+		ret = prepare_text(&console->save_at, options->save_at);
 	if (ret) {
-		message("no memory for the text of --exit-on");
+		message("no memory for the text of --exit-on or --save-at");
 		return ret;
 	}
 	set_raw_mode(console);
@@ -104,34 +113,32 @@ void console_close(struct console *console)
 		close(console->input_fd);
 	console->close_input = false;
 	console->input_fd = -1;
-	free(console->exit_on_fallback);
-	console->exit_on_fallback = NULL;
-	console->exit_on_length = 0;
+	free_text(&console->exit_on);
+	free_text(&console->save_at);
 }
 
 /* ---- Output ------------------------------------------------------------------------ */
 
-static void match_exit_on(struct console *console, char c)
+static void match_text(struct console_text *t, char c)
 {
-	if (console->exit_on_length == 0)
+	if (t->length == 0 || t->seen)
 		return;
-	while (console->matched > 0 && c != console->exit_on[console->matched])
-		console->matched = console->exit_on_fallback[console->matched];
-	if (c == console->exit_on[console->matched])
-		console->matched++;
-	if (console->matched < console->exit_on_length)
-		return;
-	console->exit_on_seen = true;
+	while (t->matched > 0 && c != t->text[t->matched])
+		t->matched = t->fallback[t->matched];
+	if (c == t->text[t->matched])
+		t->matched++;
+	t->seen = t->matched == t->length;
 }
 
 void console_put(struct console *console, char c)
 {
-	if (console->exit_on_seen)
+	if (console->exit_on.seen)
 		return;
 	putchar(c);
 	console->last = c;
 	console->unflushed = true;
-	match_exit_on(console, c);
+	match_text(&console->exit_on, c);
+	match_text(&console->save_at, c);
 }
 
 void console_flush(struct console *console)

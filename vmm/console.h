@@ -14,6 +14,15 @@
 
 struct options;
 
+/* A text that the guest may print. */
+struct console_text {
+	const char *text;
+	size_t length;    /* 0: none */
+	size_t *fallback; /* for each matched length, the longest shorter one that still matches */
+	size_t matched;
+	bool seen;
+};
+
 struct console {
 	int input_fd; /* -1: no more input */
 	bool close_input;
@@ -26,11 +35,8 @@ struct console {
 	size_t queue_head;
 	size_t queue_tail;
 
-	const char *exit_on;
-	size_t exit_on_length;
-	size_t *exit_on_fallback; /* for each matched length, the longest shorter one that still matches */
-	size_t matched;
-	bool exit_on_seen;
+	struct console_text exit_on;
+	struct console_text save_at;
 
 	char last; /* last character printed */
 	bool unflushed;

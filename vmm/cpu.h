@@ -19,6 +19,8 @@
 #include <stdint.h>
 
 struct cpu;
+struct snapshot_in;
+struct snapshot_out;
 
 /* Interrupt lines, ORed. */
 #define CPU_LINE_IRQ (1u << 0)
@@ -84,6 +86,13 @@ void cpu_start(struct cpu *cpu, uint64_t pc, uint64_t x0);
 
 /* Run at most about @slice instructions (a block more at most). @lines are the interrupt lines at the start. */
 enum cpu_exit cpu_run(struct cpu *cpu, uint64_t slice, unsigned lines);
+
+/*
+ * Its registers to and from a saved machine (cpu_state.c). Between runs. cpu_load() is for a CPU that has not run yet, and
+ * uses the first bytes of memory, which are zero before and afterwards. It returns 0, or -EBADMSG: @in says what is wrong.
+ */
+void cpu_save(struct cpu *cpu, struct snapshot_out *out);
+int cpu_load(struct cpu *cpu, struct snapshot_in *in);
 
 /* The rest is also for the callbacks, that is, while the CPU runs. */
 

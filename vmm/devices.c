@@ -2,10 +2,12 @@
 /* The devices on the PCI bus: see devices.h. */
 #include "devices.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "gic.h"
 #include "machine.h"
+#include "snapshot_file.h"
 #include "util.h"
 #include "vhost_user_blk.h"
 #include "virtio_blk.h"
@@ -99,6 +101,55 @@ void devices_reset(struct machine *machine)
 {
 	for (unsigned i = 0; i < machine->num_devices; i++)
 		virtio_pci_reset(machine->devices[i]);
+}
+
+int devices_can_be_saved(const struct machine *machine)
+{
+	for (unsigned i = 0; i < machine->num_devices; i++) {
+		if (virtio_pci_can_be_saved(machine->devices[i]))
+			continue;
+		message("the machine cannot be saved: disk %u is served by another process, which knows a part of its state",
+			i);
+		return -ENOTSUP;
+	}
+	return 0;
+}
+
+void devices_pause(struct machine *machine)
+{
+	for (unsigned i = 0; i < machine->num_devices; i++)
+		virtio_pci_pause(machine->devices[i]);
+}
+
+void devices_resume(struct machine *machine)
+{
+	for (unsigned i = 0; i < machine->num_devices; i++)
+		virtio_pci_resume(machine->devices[i]);
+}
+
+void devices_save(const struct machine *machine, struct snapshot_out *out)
+{
+	for (unsigned i = 0; i < machine->num_devices; i++) {
+		snapshot_out_begin(out, "virtio", i);
+		virtio_pci_save(machine->devices[i], out);
+		snapshot_out_end(out);
+	}
+}
+
+int devices_load(struct machine *machine, const struct snapshot_file *file)
+{
+	int ret = 0;
+
+	for (unsigned i = 0; i < machine->num_devices && !ret; i++) {
+		struct snapshot_in in;
+
+		ret = snapshot_in_begin(&in, file, "virtio", i);
+		if (ret)
+			break;
+		virtio_pci_load(machine->devices[i], &in);
+		ret = snapshot_in_end(&in);
+	}
+	return ret;
 }
 
 void devices_destroy(struct machine *machine)

@@ -348,8 +348,8 @@ void gic_signal_msi(struct machine *machine, uint32_t devid, uint32_t eventid)
 	vgic_its_signal(vgic_its_by_index(machine->vgic, 0), devid, eventid);
 }
 
-void gic_signal_msix(struct machine *machine, struct vgic_msix *msix, uint32_t devid, unsigned vector)
+int gic_signal_msix(struct machine *machine, struct vgic_msix *msix, uint32_t devid, unsigned vector)
 {
 	trace_event(machine->trace, machine, NULL, "msi-x device 0x%x vector %u", devid, vector);
-	vgic_msix_signal(msix, vector);
+	return vgic_msix_signal(msix, vector);
 }

@@ -36,8 +36,8 @@ void gic_set_ppi(struct vcpu *vcpu, uint32_t intid, unsigned source, bool level)
 /* A device's MSI. What is mapped nowhere is dropped. */
 void gic_signal_msi(struct machine *machine, uint32_t devid, uint32_t eventid);
 
-/* An event of a PCI function's vector. Any thread. */
-void gic_signal_msix(struct machine *machine, struct vgic_msix *msix, uint32_t devid, unsigned vector);
+/* An event of a PCI function's vector. Any thread. Returns what vgic_msix_signal() does. */
+int gic_signal_msix(struct machine *machine, struct vgic_msix *msix, uint32_t devid, unsigned vector);
 
 /*
  * Routes and irqfds for the functions on the PCI bus, in machine->routes and machine->irqfds. In virtual time there are no

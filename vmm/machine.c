@@ -29,6 +29,7 @@
 #include "gic.h"
 #include "loader.h"
 #include "psci.h"
+#include "snapshot.h"
 #include "testdev.h"
 #include "trace.h"
 #include "util.h"
@@ -61,6 +62,17 @@ uint64_t machine_now(const struct machine *machine)
 	if (machine->running)
 		ps += (cpu_instructions(machine->running->cpu) - machine->run_start) * machine->ps_per_instruction;
 	return ps / PS_PER_NS;
+}
+
+uint64_t machine_time_ps(const struct machine *machine)
+{
+	return machine->virtual_time ? machine->time_ps : machine_now(machine) * PS_PER_NS;
+}
+
+void machine_set_time_ps(struct machine *machine, uint64_t ps)
+{
+	machine->time_ps = ps;
+	machine->real_start = monotonic_ns() - ps / PS_PER_NS;
 }
 
 static void restart_time(struct machine *machine)
@@ -349,8 +361,10 @@ static void uart_transmit(void *owner, char c)
 	if (machine->running && *cpu_fault(machine->running->cpu))
 		return;
 	console_put(machine->console, c);
-	if (machine->console->exit_on_seen)
+	if (machine->console->exit_on.seen)
 		machine_end(machine, END_EXIT_ON);
+	if (machine->console->save_at.seen && machine->running)
+		cpu_stop(machine->running->cpu);
 }
 
 static int uart_receive(void *owner)
@@ -408,19 +422,25 @@ static void enter_wait(struct vcpu *vcpu)
 static enum cpu_exit run_in_guest(struct vcpu *vcpu)
 {
 	struct machine *machine = vcpu->machine;
+	uint64_t slice = SLICE_INSTRUCTIONS;
 	uint64_t until_timer;
 	enum cpu_exit exit;
 	unsigned lines;
 
 	share_time(machine);
 	until_timer = instructions_until(machine, next_deadline(machine));
+	if (until_timer < slice)
+		slice = until_timer;
+	if (machine->save_at - machine->executed < slice)
+		slice = machine->save_at - machine->executed;
 	machine->run_start = cpu_instructions(vcpu->cpu);
 	machine->running = vcpu; /* before the lines are looked at: see kick_from_outside() */
 	vcpu->kicked = false;
 	lines = vgic_enter_guest(vcpu->gic);
 	trace_lines(machine->trace, vcpu, lines);
-	exit = cpu_run(vcpu->cpu, until_timer < SLICE_INSTRUCTIONS ? until_timer : SLICE_INSTRUCTIONS, lines);
+	exit = cpu_run(vcpu->cpu, slice, lines);
 	machine->time_ps += (cpu_instructions(vcpu->cpu) - machine->run_start) * machine->ps_per_instruction;
+	machine->executed += cpu_instructions(vcpu->cpu) - machine->run_start;
 	machine->running = NULL;
 	vgic_exit_guest(vcpu->gic);
 	return exit;
@@ -529,6 +549,25 @@ static void idle(struct machine *machine)
 		idle_in_real_time(machine, deadline);
 }
 
+static bool is_save_due(const struct machine *machine)
+{
+	return save_signal || machine->console->save_at.seen || machine->executed >= machine->save_at;
+}
+
+/* One that fails has been reported: the guest goes on, and may be saved by another signal. */
+static void save_if_due(struct machine *machine)
+{
+	if (!is_save_due(machine) || machine->end != END_NONE)
+		return;
+	save_signal = 0;
+	machine->save_at = UINT64_MAX;
+	machine->console->save_at.seen = false;
+	machine->console->save_at.length = 0;
+	console_flush(machine->console);
+	if (snapshot_save(machine) == 0)
+		machine_end(machine, END_SAVED);
+}
+
 static void check_ends(struct machine *machine)
 {
 	const uint64_t timeout = machine->options->timeout_ns;
@@ -546,8 +585,9 @@ static void run_until_end(struct machine *machine)
 	while (machine->end == END_NONE) {
 		bool any = gic_run_work(machine);
 
-		for (unsigned i = 0; i < machine->num_vcpus && machine->end == END_NONE; i++)
+		for (unsigned i = 0; i < machine->num_vcpus && machine->end == END_NONE && !is_save_due(machine); i++)
 			any |= run_vcpu(&machine->vcpus[i]);
+		save_if_due(machine);
 		check_ends(machine);
 		if (machine->end != END_NONE)
 			break;
@@ -634,6 +674,7 @@ static int reset(struct machine *machine)
 	}
 	pl011_reset(&machine->uart);
 	lower_testdev_lines(machine);
+	memset(&machine->testdev, 0, sizeof(machine->testdev));
 	vgic_reset(machine->vgic);
 	machine->gic_has_work = false;
 	clear_ram(machine);
@@ -641,21 +682,49 @@ static int reset(struct machine *machine)
 	return make_cpus(machine);
 }
 
-enum machine_end_reason machine_run(struct machine *machine)
+/* What has been loaded goes on where it was: in WFI, if it waited. */
+static int load(struct machine *machine)
+{
+	const int ret = snapshot_load(machine);
+
+	if (ret)
+		return ret;
+	for (unsigned i = 0; i < machine->num_vcpus; i++) {
+		struct vcpu *vcpu = &machine->vcpus[i];
+
+		if (vcpu->power != VCPU_WAITING)
+			continue;
+		vcpu->power = VCPU_ON;
+		enter_wait(vcpu);
+	}
+	return 0;
+}
+
+static int start(struct machine *machine)
 {
 	struct loaded loaded;
 
+	if (machine->options->load)
+		return load(machine);
+	if (loader_load(machine, &loaded))
+		return -ENOENT;
+	machine_power_on(&machine->vcpus[0], loaded.entry, loaded.dtb);
+	return 0;
+}
+
+enum machine_end_reason machine_run(struct machine *machine)
+{
 	machine->thread = pthread_self();
 	machine->wall_start = monotonic_ns();
+	machine->save_at = machine->options->save_after ? machine->options->save_after : UINT64_MAX;
 	do {
 		machine->end = END_NONE;
-		if (reset(machine) || loader_load(machine, &loaded))
+		if (reset(machine) || start(machine))
 			return END_FAULT;
-		machine_power_on(&machine->vcpus[0], loaded.entry, loaded.dtb);
 		/* A guest may reset again before anybody else has looked. */
 		check_ends(machine);
 		run_until_end(machine);
-	} while (machine->end == END_RESET && !machine->options->no_reboot);
+	} while (machine->end == END_RESET && !machine->options->no_reboot && !machine->options->load);
 	return machine->end;
 }
 

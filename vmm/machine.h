@@ -16,6 +16,7 @@
 #include "options.h"
 #include "pci.h"
 #include "pl011.h"
+#include "testdev.h"
 #include "timer.h"
 
 /* ---- The address map ------------------------------------------------------------- */
@@ -66,6 +67,7 @@ enum machine_end_reason {
 	END_LEFT,      /* Ctrl-A x */
 	END_SIGNAL,
 	END_TIMEOUT,
+	END_SAVED, /* --save-to: another process goes on */
 	END_OUTPUT_LOST,
 	END_FAULT, /* a message has been printed */
 };
@@ -101,7 +103,10 @@ struct machine {
 
 	uint64_t wall_start;
 
-	uint32_t testdev_devid;
+	uint64_t executed; /* instructions of all vCPUs, in this process */
+	uint64_t save_at;  /* of @executed: --save-after; UINT64_MAX: never */
+
+	struct testdev testdev;
 	struct pl011 uart;
 	struct vgic_routes *routes; /* these two for the PCI bus; NULL if it is empty */
 	struct vgic_irqfds *irqfds;
@@ -129,6 +134,10 @@ void machine_print_state(struct machine *machine);
 /* ---- For the parts ----------------------------------------------------------------------- */
 
 uint64_t machine_now(const struct machine *machine);
+
+/* The same in picoseconds, between two runs; and go on from there. */
+uint64_t machine_time_ps(const struct machine *machine);
+void machine_set_time_ps(struct machine *machine, uint64_t ps);
 
 /* Is the whole range memory? */
 bool machine_is_ram(const struct machine *machine, uint64_t address, uint64_t size);

@@ -32,13 +32,22 @@ static void on_signal(int number)
 	signal_received = number;
 }
 
-static void catch_signals(void)
+static void on_save_signal(int number)
+{
+	(void)number;
+	save_signal = 1;
+}
+
+static void catch_signals(const struct options *options)
 {
 	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 	struct sigaction action = { .sa_handler = on_signal }; /* without SA_RESTART: it ends a wait for input */
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		sigaction(numbers[i], &action, NULL);
+	action.sa_handler = on_save_signal;
+	if (options->save_to)
+		sigaction(SIGUSR1, &action, NULL);
 	/* Who reads the output may leave before the guest ends: that is seen as an error of the output. */
 	signal(SIGPIPE, SIG_IGN);
 }
@@ -52,8 +61,13 @@ static int report_end(struct machine *machine, enum machine_end_reason reason)
 		machine_print_state(machine);
 		return EXIT_TIMEOUT;
 	case END_RESET:
-		message("the guest has reset the machine (--no-reboot)");
+		message(machine->options->load ?
+				"the guest has reset the machine, and there is no kernel to begin with anew" :
+				"the guest has reset the machine (--no-reboot)");
 		return EXIT_GUEST_RESET;
+	case END_SAVED:
+		message("the machine is saved in %s; --load goes on with it", machine->options->save_to);
+		return EXIT_DONE;
 	case END_OUTPUT_LOST: /* run() says so */
 	case END_FAULT:
 		return EXIT_FAULT;
@@ -79,6 +93,9 @@ static int run(const struct options *options)
 	if (console_open(&console, options) == 0) {
 		const enum machine_end_reason reason = machine_run(&machine);
 
+		/* What the guest has begun to print is printed on elsewhere. */
+		if (reason == END_SAVED)
+			console.last = '\n';
 		console_close(&console);
 		status = report_end(&machine, reason);
 	}
@@ -102,7 +119,7 @@ int main(int argc, char **argv)
 	console.input_fd = -1;
 	console.last = '\n';
 	atexit(close_console);
-	catch_signals();
+	catch_signals(&options);
 	status = run(&options);
 	if (status > 128) {
 		/* End as the signal would have ended us, so that a shell sees it. */

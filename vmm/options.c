@@ -39,6 +39,11 @@ enum option_code {
 	OPT_NO_REBOOT,
 	OPT_DISK,
 	OPT_VHOST_USER_BLK,
+	OPT_LOAD,
+	OPT_SAVE_TO,
+	OPT_SAVE_AT,
+	OPT_SAVE_AFTER,
+	OPT_SAVE_GIC,
 };
 
 static const struct option long_options[] = {
@@ -58,6 +63,11 @@ static const struct option long_options[] = {
 	{ "no-reboot", no_argument, NULL, OPT_NO_REBOOT },
 	{ "disk", required_argument, NULL, OPT_DISK },
 	{ "vhost-user-blk", required_argument, NULL, OPT_VHOST_USER_BLK },
+	{ "load", required_argument, NULL, OPT_LOAD },
+	{ "save-to", required_argument, NULL, OPT_SAVE_TO },
+	{ "save-at", required_argument, NULL, OPT_SAVE_AT },
+	{ "save-after", required_argument, NULL, OPT_SAVE_AFTER },
+	{ "save-gic", required_argument, NULL, OPT_SAVE_GIC },
 	{ "help", no_argument, NULL, OPT_HELP },
 	{ "version", no_argument, NULL, OPT_VERSION },
 	{ NULL, 0, NULL, 0 },
@@ -107,6 +117,15 @@ static const char help[] =
 	"      --timeout SECONDS   end with status 3 after so much of the host's time\n"
 	"  Ctrl-A x                leave; Ctrl-A Ctrl-A types one Ctrl-A (on a terminal)\n"
 	"\n"
+	"Saving the machine\n"
+	"      --save-to FILE      on SIGUSR1, or as the next two say, save the machine in FILE and end\n"
+	"      --save-at TEXT      save it when the guest has printed TEXT\n"
+	"      --save-after N      save it when the guest has executed N instructions\n"
+	"      --save-gic FORM     the interrupt controller's state as libvgic's \"image\" (the default)\n"
+	"                          or as KVM's \"attributes\", with its tables in guest memory\n"
+	"      --load FILE         go on with a saved machine instead of booting; give the same\n"
+	"                          options for the machine, and the same contents of its disks\n"
+	"\n"
 	"Looking inside\n"
 	"      --trace-gic FILE    write each access to the interrupt controller, each line driven\n"
 	"                          and each interrupt acknowledged to FILE, \"-\" for standard error\n"
@@ -118,13 +137,17 @@ static const char help[] =
 	"    vgic-vmm --kernel vmlinuz --initrd initrd.img --cpus 2\n"
 	"  The same with a disk, whose interrupts come through the ITS:\n"
 	"    vgic-vmm --kernel vmlinuz --initrd initrd.img --cpus 2 --disk disk.img\n"
+	"  Save a machine while it runs, and go on with it in another process:\n"
+	"    vgic-vmm --kernel vmlinuz --initrd initrd.img --save-to vm.state & kill -USR1 $!\n"
+	"    vgic-vmm --load vm.state\n"
 	"  Boot unattended, and succeed if it reaches user space within a minute:\n"
 	"    vgic-vmm --kernel vmlinuz --initrd initrd.img --exit-on 'login:' --timeout 60\n"
 	"  A bare-metal program, with a record of what it does with the interrupt controller:\n"
 	"    vgic-vmm --kernel test.bin --load-address 0x40080000 --trace-gic gic.log\n"
 	"\n"
 	"Exit status\n"
-	"  0  the guest powered off, --exit-on saw its text, or the user left with Ctrl-A x\n"
+	"  0  the guest powered off, --exit-on saw its text, the machine was saved, or the user left\n"
+	"     with Ctrl-A x\n"
 	"  1  the guest or the host cannot go on: one line on standard error says why\n"
 	"  2  the command line is wrong\n"
 	"  3  --timeout has run out\n"
@@ -321,6 +344,32 @@ static int parse_machine_option(struct options *o, struct given *given, int code
 	}
 }
 
+static int parse_snapshot_option(struct options *o, int code)
+{
+	switch (code) {
+	case OPT_LOAD:
+		o->load = optarg;
+		return GO_ON;
+	case OPT_SAVE_TO:
+		o->save_to = optarg;
+		return GO_ON;
+	case OPT_SAVE_AT:
+		if (*optarg == '\0')
+			return complain("--save-at needs a text", optarg);
+		o->save_at = optarg;
+		return GO_ON;
+	case OPT_SAVE_AFTER:
+		if (!parse_whole_number(optarg, &o->save_after) || o->save_after == 0)
+			return complain("--save-after needs a number of instructions", optarg);
+		return GO_ON;
+	default: /* OPT_SAVE_GIC */
+		o->save_attributes = strcmp(optarg, "attributes") == 0;
+		if (!o->save_attributes && strcmp(optarg, "image") != 0)
+			return complain("--save-gic needs \"image\" or \"attributes\"", optarg);
+		return GO_ON;
+	}
+}
+
 static int parse_option(struct options *o, struct given *given, int code)
 {
 	switch (code) {
@@ -358,6 +407,12 @@ static int parse_option(struct options *o, struct given *given, int code)
 	case OPT_VERSION:
 		printf("vgic-vmm %d.%d\n", VGIC_VERSION_MAJOR, VGIC_VERSION_MINOR);
 		return EXIT_DONE;
+	case OPT_LOAD:
+	case OPT_SAVE_TO:
+	case OPT_SAVE_AT:
+	case OPT_SAVE_AFTER:
+	case OPT_SAVE_GIC:
+		return parse_snapshot_option(o, code);
 	case '?': /* getopt has printed what is wrong */
 		return EXIT_USAGE;
 	default:
@@ -375,7 +430,15 @@ static bool has_vhost_user(const struct options *o)
 
 static int check_whole(struct options *o, const struct given *given)
 {
-	if (!o->kernel) {
+	if ((o->save_at || o->save_after) && !o->save_to) {
+		message("--save-at and --save-after need --save-to: in which file?");
+		return EXIT_USAGE;
+	}
+	if (o->load && (o->kernel || o->initrd)) {
+		message("--load goes on with what was loaded once: --kernel and --initrd have no place beside it");
+		return EXIT_USAGE;
+	}
+	if (!o->kernel && !o->load) {
 		message("--kernel is missing: what shall be run? --help shows examples");
 		return EXIT_USAGE;
 	}

@@ -19,12 +19,17 @@ struct disk_option {
 };
 
 struct options {
-	const char *kernel;
+	const char *kernel;    /* NULL with --load */
 	const char *initrd;    /* NULL: none */
 	const char *append;    /* never NULL */
 	const char *input;     /* NULL: the terminal, if there is one */
 	const char *exit_on;   /* NULL: never */
 	const char *trace_gic; /* NULL: no trace */
+	const char *load;      /* NULL: boot */
+	const char *save_to;   /* NULL: cannot be saved */
+	const char *save_at;   /* NULL: not at a text */
+	uint64_t save_after;   /* guest instructions; 0: not after any number */
+	bool save_attributes;  /* the interrupt controller register by register */
 	unsigned num_cpus;
 	uint64_t memory; /* bytes */
 	bool has_load_address;

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "pci_internal.h"
+#include "snapshot_file.h"
 
 #define ECAM_FUNCTION_SHIFT 12 /* function number, then slot: 3 and 5 bits */
 #define ECAM_SLOT_SHIFT     15
@@ -177,6 +178,30 @@ bool pci_bar_write(struct pci_function *function, unsigned index, uint32_t offse
 	if (bar)
 		bar->ops->write(bar->owner, offset, width, value);
 	return bar;
+}
+
+/* ---- Saving and loading ------------------------------------------------------------------ */
+
+void pci_function_save(const struct pci_function *function, struct snapshot_out *out)
+{
+	put_data(out, function->config, PCI_CONFIG_SIZE);
+	pci_msix_save(function, out);
+}
+
+/* What the guest cannot write says what kind of function this is. */
+void pci_function_load(struct pci_function *function, struct snapshot_in *in)
+{
+	uint8_t config[PCI_CONFIG_SIZE];
+
+	get_data(in, config, sizeof(config));
+	for (unsigned i = 0; i < PCI_CONFIG_SIZE; i++) {
+		if ((config[i] ^ function->config[i]) & ~function->writable[i]) {
+			snapshot_in_wrong(in, "it is another kind of device, or has other queues or vectors");
+			return;
+		}
+	}
+	memcpy(function->config, config, sizeof(config));
+	pci_msix_load(function, in);
 }
 
 /* ---- The host ------------------------------------------------------------------------------ */

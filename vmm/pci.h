@@ -17,11 +17,14 @@
 #ifndef VMM_PCI_H
 #define VMM_PCI_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct machine;
+struct snapshot_in;
+struct snapshot_out;
 struct vgic_irqfds;
 struct vgic_msix;
 struct vgic_routes;
@@ -104,6 +107,8 @@ struct pci_msix {
 	unsigned capability; /* its offset in configuration space */
 	uint32_t pba_offset; /* in the BAR; the table is at 0 */
 	uint32_t first_gsi;  /* vector n is the GSI of that number + n */
+	/* A bit for each vector: an event came while the controller was paused, and has still to be sent. Any thread. */
+	_Atomic uint32_t kept[PCI_MAX_MSIX_VECTORS / 32];
 };
 
 struct pci_function {
@@ -154,6 +159,16 @@ int pci_add_msix(struct pci_function *function, unsigned index, unsigned num_vec
  * for a vector that does not exist. Any thread.
  */
 void pci_msix_raise(struct pci_function *function, unsigned vector);
+
+/* Send what came while the controller was paused (vgic_pause()), and it is no longer. */
+void pci_msix_resume(struct pci_function *function);
+
+/*
+ * What the guest has written, the MSI-X table, and events that are pending or kept. Devices are paused. A function of
+ * another kind is found out. Loading sends nothing.
+ */
+void pci_function_save(const struct pci_function *function, struct snapshot_out *out);
+void pci_function_load(struct pci_function *function, struct snapshot_in *in);
 
 /*
  * From now on, or no longer, a signal of @eventfd raises @vector too. No event of it comes after the unbinding has

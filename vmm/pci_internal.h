@@ -6,9 +6,15 @@
 #include <stdbool.h>
 
 struct pci_function;
+struct snapshot_in;
+struct snapshot_out;
 
 void pci_msix_destroy(struct pci_function *function);
 void pci_msix_reset(struct pci_function *function);
+
+/* Table, pending and kept events. Loading: configuration space has been loaded, and is not in effect yet. */
+void pci_msix_save(const struct pci_function *function, struct snapshot_out *out);
+void pci_msix_load(struct pci_function *function, struct snapshot_in *in);
 
 /* Configuration space was written: is MSI-X on, may it send? */
 void pci_msix_config_changed(struct pci_function *function);

@@ -10,6 +10,7 @@
 #include "gic.h"
 #include "pci.h"
 #include "pci_internal.h"
+#include "snapshot_file.h"
 
 #define MSIX_CAPABILITY_SIZE 12u
 #define MSIX_CONTROL         2u /* offsets in the capability */
@@ -22,8 +23,22 @@
 
 void pci_msix_raise(struct pci_function *function, unsigned vector)
 {
-	if (function->msix.msix)
-		gic_signal_msix(function->host->machine, function->msix.msix, pci_devid(function), vector);
+	struct pci_msix *msix = &function->msix;
+
+	if (!msix->msix)
+		return;
+	if (gic_signal_msix(function->host->machine, msix->msix, pci_devid(function), vector) == -EAGAIN)
+		atomic_fetch_or(&msix->kept[vector / 32], 1u << vector % 32);
+}
+
+void pci_msix_resume(struct pci_function *function)
+{
+	for (unsigned vector = 0; vector < function->msix.num_vectors; vector++) {
+		const uint32_t bit = 1u << vector % 32;
+
+		if (atomic_fetch_and(&function->msix.kept[vector / 32], ~bit) & bit)
+			pci_msix_raise(function, vector);
+	}
 }
 
 int pci_msix_bind(struct pci_function *function, unsigned vector, int eventfd)
@@ -84,6 +99,55 @@ static const struct pci_bar_ops registers = {
 	.write = write_registers,
 };
 
+/* ---- Saving and loading -------------------------------------------------------------------- */
+
+static uint32_t pba_word(const struct pci_msix *msix, unsigned word)
+{
+	uint64_t value = 0;
+
+	vgic_msix_pba_read(msix->msix, 4 * word, 4, &value);
+	return (uint32_t)value;
+}
+
+void pci_msix_save(const struct pci_function *function, struct snapshot_out *out)
+{
+	const struct pci_msix *msix = &function->msix;
+
+	put_u32(out, msix->num_vectors);
+	for (uint32_t offset = 0; offset < msix->num_vectors * VGIC_MSIX_ENTRY_SIZE; offset += 4) {
+		uint64_t value = 0;
+
+		vgic_msix_table_read(msix->msix, offset, 4, &value);
+		put_u32(out, (uint32_t)value);
+	}
+	for (unsigned word = 0; word < (msix->num_vectors + 31) / 32; word++) {
+		put_u32(out, pba_word(msix, word));
+		put_u32(out, atomic_load(&msix->kept[word]));
+	}
+}
+
+/* The PBA cannot be written: an event while the function is masked sets its bit. */
+void pci_msix_load(struct pci_function *function, struct snapshot_in *in)
+{
+	struct pci_msix *msix = &function->msix;
+
+	expect_u32(in, msix->num_vectors, "it has another number of vectors");
+	if (in->wrong)
+		return;
+	for (uint32_t offset = 0; offset < msix->num_vectors * VGIC_MSIX_ENTRY_SIZE; offset += 4)
+		vgic_msix_table_write(msix->msix, offset, 4, get_u32(in));
+	vgic_msix_write_control(msix->msix, VGIC_MSIX_CONTROL_ENABLE | VGIC_MSIX_CONTROL_FUNCTION_MASK);
+	for (unsigned word = 0; word < (msix->num_vectors + 31) / 32; word++) {
+		const uint32_t pending = get_u32(in);
+
+		for (unsigned bit = 0; bit < 32 && 32 * word + bit < msix->num_vectors; bit++)
+			if (pending >> bit & 1)
+				vgic_msix_signal(msix->msix, 32 * word + bit);
+		atomic_store(&msix->kept[word], get_u32(in));
+	}
+	pci_msix_config_changed(function);
+}
+
 /* ---- Life -------------------------------------------------------------------------------- */
 
 void pci_msix_destroy(struct pci_function *function)
@@ -96,6 +160,8 @@ void pci_msix_reset(struct pci_function *function)
 {
 	if (function->msix.msix)
 		vgic_msix_reset(function->msix.msix);
+	for (unsigned i = 0; i < sizeof(function->msix.kept) / sizeof(function->msix.kept[0]); i++)
+		atomic_store(&function->msix.kept[i], 0);
 }
 
 static uint32_t bar_size(uint32_t needed)

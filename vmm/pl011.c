@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "snapshot_file.h"
+
 enum {
 	UARTDR = 0x000,
 	UARTRSR = 0x004,
@@ -237,4 +239,46 @@ void pl011_init(struct pl011 *uart, const struct pl011_ops *ops, void *owner)
 	uart->ops = ops;
 	uart->owner = owner;
 	pl011_reset(uart);
+}
+
+void pl011_save(const struct pl011 *uart, struct snapshot_out *out)
+{
+	put_u32(out, uart->cr);
+	put_u32(out, uart->lcr_h);
+	put_u32(out, uart->ibrd);
+	put_u32(out, uart->fbrd);
+	put_u32(out, uart->ifls);
+	put_u32(out, uart->imsc);
+	put_u32(out, uart->ris);
+	put_u32(out, uart->dmacr);
+	put_u8(out, uart->line);
+	put_u8(out, (uint8_t)uart->rx_count);
+	for (unsigned i = 0; i < uart->rx_count; i++)
+		put_u8(out, uart->rx[(uart->rx_first + i) % PL011_FIFO_SIZE]);
+}
+
+/* Each register can be anything: the functions above mask what they use. */
+void pl011_load(struct pl011 *uart, struct snapshot_in *in)
+{
+	unsigned count;
+
+	uart->cr = get_u32(in);
+	uart->lcr_h = get_u32(in);
+	uart->ibrd = get_u32(in);
+	uart->fbrd = get_u32(in);
+	uart->ifls = get_u32(in);
+	uart->imsc = get_u32(in);
+	uart->ris = get_u32(in);
+	uart->dmacr = get_u32(in);
+	uart->line = get_bool(in);
+	count = get_u8(in);
+	if (count > PL011_FIFO_SIZE) {
+		snapshot_in_wrong(in, "there are more characters than the FIFO holds");
+		return;
+	}
+	uart->rx_first = 0;
+	uart->rx_count = count;
+	get_data(in, uart->rx, count);
+	if (uart->line != !!(uart->ris & uart->imsc))
+		snapshot_in_wrong(in, "the interrupt line is not as the registers say");
 }

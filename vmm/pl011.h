@@ -8,6 +8,9 @@
 
 #define PL011_FIFO_SIZE 16u
 
+struct snapshot_in;
+struct snapshot_out;
+
 struct pl011_ops {
 	void (*transmit)(void *owner, char c);
 	int (*receive)(void *owner); /* the next character, or -1 */
@@ -34,6 +37,10 @@ struct pl011 {
 
 void pl011_init(struct pl011 *uart, const struct pl011_ops *ops, void *owner);
 void pl011_reset(struct pl011 *uart);
+
+/* To and from a saved machine. Loading drives no line: the controller has been saved too. */
+void pl011_save(const struct pl011 *uart, struct snapshot_out *out);
+void pl011_load(struct pl011 *uart, struct snapshot_in *in);
 
 /* Take what receive() has, as far as there is room. */
 void pl011_fill(struct pl011 *uart);

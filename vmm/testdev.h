@@ -18,6 +18,7 @@
 #ifndef VMM_TESTDEV_H
 #define VMM_TESTDEV_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define TESTDEV_BASE   0x0a000000ull
@@ -33,6 +34,23 @@
 
 #define TESTDEV_LEVEL (1u << 31)
 #define TESTDEV_MAGIC 0x43494756u /* "VGIC" */
+
+struct snapshot_in;
+struct snapshot_out;
+
+#define TESTDEV_MAX_VCPUS 1024u
+#define TESTDEV_SPI_WORDS 32u
+
+/* What it has been told: the DeviceID, and the level of each line. Bits of @ppis are INTIDs. */
+struct testdev {
+	uint32_t devid;
+	uint32_t spis[TESTDEV_SPI_WORDS];
+	uint32_t ppis[TESTDEV_MAX_VCPUS];
+};
+
+/* To and from a saved machine. Loading drives no line: the controller has been saved too. */
+void testdev_save(const struct testdev *testdev, unsigned num_vcpus, struct snapshot_out *out);
+void testdev_load(struct testdev *testdev, unsigned num_vcpus, struct snapshot_in *in);
 
 /* Register accesses, for cpu_map_mmio(); @machine is a struct machine. */
 uint64_t testdev_read(void *machine, uint64_t offset, unsigned width);

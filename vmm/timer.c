@@ -6,6 +6,7 @@
 #include "cpu.h"
 #include "gic.h"
 #include "machine.h"
+#include "snapshot_file.h"
 
 #define CTL_ENABLE  (1u << 0)
 #define CTL_IMASK   (1u << 1)
@@ -77,6 +78,33 @@ uint64_t timer_deadline(const struct vcpu *vcpu)
 			deadline = timer->cval * TIMER_NS_PER_TICK;
 	}
 	return deadline;
+}
+
+/* ---- Saving and loading ------------------------------------------------------------- */
+
+/* The counter is the machine's time: what is compared with it goes on by itself. */
+void timer_save(const struct vcpu *vcpu, struct snapshot_out *out)
+{
+	for (unsigned i = 0; i < NUM_TIMERS; i++) {
+		const struct timer *timer = &vcpu->timers[i];
+
+		put_u64(out, timer->cval);
+		put_u8(out, timer->enabled);
+		put_u8(out, timer->masked);
+		put_u8(out, timer->line);
+	}
+}
+
+void timer_load(struct vcpu *vcpu, struct snapshot_in *in)
+{
+	for (unsigned i = 0; i < NUM_TIMERS; i++) {
+		struct timer *timer = &vcpu->timers[i];
+
+		timer->cval = get_u64(in);
+		timer->enabled = get_bool(in);
+		timer->masked = get_bool(in);
+		timer->line = get_bool(in);
+	}
 }
 
 /* ---- System registers -------------------------------------------------------------- */

@@ -15,6 +15,8 @@
 #define TIMER_NS_PER_TICK 16u /* 62.5 MHz, as QEMU's virt machine has it */
 #define TIMER_FREQUENCY   62500000u
 
+struct snapshot_in;
+struct snapshot_out;
 struct vcpu;
 
 enum timer_kind {
@@ -38,6 +40,10 @@ void timer_update(struct vcpu *vcpu);
 
 /* When a line will rise by itself, in machine time (ns); UINT64_MAX: never. */
 uint64_t timer_deadline(const struct vcpu *vcpu);
+
+/* To and from a saved machine. Loading drives no line: the controller has been saved too. */
+void timer_save(const struct vcpu *vcpu, struct snapshot_out *out);
+void timer_load(struct vcpu *vcpu, struct snapshot_in *in);
 
 /* System registers: those that belong here; and the accesses, as struct cpu_ops has them. */
 bool timer_has_register(uint32_t reg);

@@ -7,6 +7,7 @@
 #include <time.h>
 
 volatile sig_atomic_t signal_received;
+volatile sig_atomic_t save_signal;
 
 void message(const char *format, ...)
 {

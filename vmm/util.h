@@ -21,6 +21,9 @@ void message(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The signal that asked the program to end, or 0. */
 extern volatile sig_atomic_t signal_received;
 
+/* Another has asked that the machine be saved: SIGUSR1. */
+extern volatile sig_atomic_t save_signal;
+
 /* Wall-clock time that never jumps, in nanoseconds. */
 uint64_t monotonic_ns(void);
 

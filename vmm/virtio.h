@@ -40,6 +40,14 @@
 
 struct virtio_device;
 
+/* How far a device has come with a queue. All of it counts on modulo 2^16, so that any value is one. */
+struct virtio_queue_position {
+	uint16_t published;  /* the driver's index when it notified last */
+	uint16_t next_avail; /* the next entry of its ring to be taken */
+	uint16_t next_used;
+	bool failed; /* the driver broke the rules: nothing more is taken */
+};
+
 /*
  * A queue as the driver has set it up. The transport has checked it: @size is a power of two and no more than
  * device->max_queue_size, the addresses are aligned as the specification says, and all three parts lie in memory. It
@@ -81,6 +89,17 @@ struct virtio_device_ops {
 	 * queue was started.
 	 */
 	void (*reset)(struct virtio_device *device);
+
+	/*
+	 * For saved machines; all four are NULL in a device that cannot be saved. After pause() the device touches nothing, as
+	 * after reset(), but remembers: requests that were taken are finished, others stay in their queues. resume() goes on,
+	 * with those first. Between them positions are asked for; or queues are loaded, in the place of start_queue().
+	 */
+	void (*pause)(struct virtio_device *device);
+	void (*resume)(struct virtio_device *device);
+	void (*save_queue)(struct virtio_device *device, unsigned index, struct virtio_queue_position *position);
+	void (*load_queue)(struct virtio_device *device, unsigned index, const struct virtio_queue_setup *setup,
+			   const struct virtio_queue_position *position);
 
 	/* Free the device. It has been reset. */
 	void (*destroy)(struct virtio_device *device);

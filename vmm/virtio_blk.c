@@ -98,7 +98,8 @@ struct virtio_blk {
 	int fd;
 	bool read_only;
 	bool threads;
-	bool flush; /* the driver flushes by itself; otherwise each write is made to last */
+	bool paused; /* no thread runs: see pause_device() */
+	bool flush;  /* the driver flushes by itself; otherwise each write is made to last */
 	uint64_t features;
 	uint64_t capacity; /* in bytes */
 	struct config_space config;
@@ -420,12 +421,69 @@ static void reset(struct virtio_device *device)
 	struct virtio_blk *blk = to_blk(device);
 
 	for (unsigned i = 0; i < device->num_queues; i++) {
-		if (blk->queues[i].started && blk->threads)
+		if (blk->queues[i].started && blk->threads && !blk->paused)
 			stop_thread(&blk->queues[i]);
 		blk->queues[i].started = false;
 	}
+	blk->paused = false;
 	blk->features = 0;
 	blk->flush = false;
+}
+
+/*
+ * A thread that is asked to stop does what is published first if it is at it, and leaves the rest: what was taken is always
+ * finished, and what was not is found by the one that goes on.
+ */
+static void pause_device(struct virtio_device *device)
+{
+	struct virtio_blk *blk = to_blk(device);
+
+	for (unsigned i = 0; i < device->num_queues; i++)
+		if (blk->queues[i].started && blk->threads && !blk->paused)
+			stop_thread(&blk->queues[i]);
+	blk->paused = true;
+}
+
+static void resume_device(struct virtio_device *device)
+{
+	struct virtio_blk *blk = to_blk(device);
+
+	blk->paused = false;
+	for (unsigned i = 0; i < device->num_queues; i++) {
+		struct blk_queue *queue = &blk->queues[i];
+
+		if (!queue->started)
+			continue;
+		if (!blk->threads) {
+			serve(queue);
+		} else if (start_thread(queue)) {
+			queue->started = false;
+			virtio_fail(device, "the thread of a queue cannot be started again");
+		} else {
+			wake_thread(queue);
+		}
+	}
+}
+
+static void save_queue(struct virtio_device *device, unsigned index, struct virtio_queue_position *position)
+{
+	const struct blk_queue *queue = &to_blk(device)->queues[index];
+
+	virtqueue_get_position(&queue->ring, position);
+	position->failed = queue->failed;
+}
+
+static void load_queue(struct virtio_device *device, unsigned index, const struct virtio_queue_setup *setup,
+		       const struct virtio_queue_position *position)
+{
+	struct virtio_blk *blk = to_blk(device);
+	struct blk_queue *queue = &blk->queues[index];
+
+	virtqueue_start(&queue->ring, device->ram, setup, blk->features & VIRTIO_F_INDIRECT_DESC, !blk->threads);
+	virtqueue_set_position(&queue->ring, position);
+	queue->failed = position->failed;
+	queue->started = true;
+	blk->paused = true;
 }
 
 static void destroy(struct virtio_device *device)
@@ -447,6 +505,10 @@ static const struct virtio_device_ops device_ops = {
 	.start_queue = start_queue,
 	.notify_queue = notify_queue,
 	.reset = reset,
+	.pause = pause_device,
+	.resume = resume_device,
+	.save_queue = save_queue,
+	.load_queue = load_queue,
 	.destroy = destroy,
 };
 

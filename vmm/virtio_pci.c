@@ -19,6 +19,7 @@
 
 #include "fence.h"
 #include "pci.h"
+#include "snapshot_file.h"
 #include "util.h"
 
 /* ---- Layout ----------------------------------------------------------------------- */
@@ -718,4 +719,117 @@ void virtio_pci_destroy(struct virtio_pci *t)
 	t->device->ops->destroy(t->device);
 	pci_function_destroy(&t->function);
 	free(t);
+}
+
+/* ---- Saving and loading --------------------------------------------------------------------------- */
+
+bool virtio_pci_can_be_saved(const struct virtio_pci *t)
+{
+	return t->device->ops->pause;
+}
+
+void virtio_pci_pause(struct virtio_pci *t)
+{
+	t->device->ops->pause(t->device);
+}
+
+void virtio_pci_resume(struct virtio_pci *t)
+{
+	t->device->ops->resume(t->device);
+	pci_msix_resume(&t->function);
+}
+
+static void save_queue(const struct virtio_pci *t, unsigned index, struct snapshot_out *out)
+{
+	const struct transport_queue *queue = &t->queues[index];
+	struct virtio_queue_position position = { 0 };
+
+	put_u16(out, queue->setup.size);
+	put_u64(out, queue->setup.desc);
+	put_u64(out, queue->setup.avail);
+	put_u64(out, queue->setup.used);
+	put_u16(out, atomic_load(&queue->vector));
+	put_u8(out, queue->enabled);
+	put_u8(out, queue->started);
+	if (queue->started)
+		t->device->ops->save_queue(t->device, index, &position);
+	put_u16(out, position.published);
+	put_u16(out, position.next_avail);
+	put_u16(out, position.next_used);
+	put_u8(out, position.failed);
+}
+
+void virtio_pci_save(const struct virtio_pci *t, struct snapshot_out *out)
+{
+	pci_function_save(&t->function, out);
+	put_u64(out, offered_features(t));
+	put_u32(out, t->device->num_queues);
+	put_u32(out, t->device_feature_select);
+	put_u32(out, t->driver_feature_select);
+	put_u64(out, t->driver_features);
+	put_u16(out, t->queue_select);
+	put_u16(out, atomic_load(&t->config_vector));
+	put_u8(out, atomic_load(&t->config_generation));
+	put_u8(out, atomic_load(&t->status));
+	put_u8(out, atomic_load(&t->isr));
+	put_u8(out, atomic_load(&t->failed));
+	for (unsigned i = 0; i < t->device->num_queues; i++)
+		save_queue(t, i, out);
+}
+
+/* Each value is one that the driver could have brought about: what it cannot is refused. */
+static void load_queue(struct virtio_pci *t, unsigned index, struct snapshot_in *in)
+{
+	struct transport_queue *queue = &t->queues[index];
+	struct virtio_queue_position position;
+	uint16_t vector;
+
+	queue->setup.size = get_u16(in);
+	queue->setup.desc = get_u64(in);
+	queue->setup.avail = get_u64(in);
+	queue->setup.used = get_u64(in);
+	vector = get_u16(in);
+	queue->enabled = get_bool(in);
+	queue->started = get_bool(in);
+	position.published = get_u16(in);
+	position.next_avail = get_u16(in);
+	position.next_used = get_u16(in);
+	position.failed = get_bool(in);
+	if (vector != existing_vector(t, vector))
+		snapshot_in_wrong(in, "a queue has a vector that does not exist");
+	if (queue->enabled && check_setup(t->device, &queue->setup))
+		snapshot_in_wrong(in, check_setup(t->device, &queue->setup));
+	if (queue->started && (!queue->enabled || !(atomic_load(&t->status) & STATUS_DRIVER_OK)))
+		snapshot_in_wrong(in, "a queue has been started that was not set up");
+	if (in->wrong) {
+		queue->started = false;
+		return;
+	}
+	atomic_store(&queue->vector, vector);
+	if (queue->started)
+		t->device->ops->load_queue(t->device, index, &queue->setup, &position);
+}
+
+void virtio_pci_load(struct virtio_pci *t, struct snapshot_in *in)
+{
+	if (!virtio_pci_can_be_saved(t)) {
+		snapshot_in_wrong(in, "the disk is served by another process here");
+		return;
+	}
+	pci_function_load(&t->function, in);
+	expect_u64(in, offered_features(t), "the device offers other features");
+	expect_u32(in, t->device->num_queues, "the device has another number of queues");
+	t->device_feature_select = get_u32(in);
+	t->driver_feature_select = get_u32(in);
+	t->driver_features = get_u64(in);
+	t->queue_select = get_u16(in);
+	atomic_store(&t->config_vector, existing_vector(t, get_u16(in)));
+	atomic_store(&t->config_generation, get_u8(in));
+	atomic_store(&t->status, get_u8(in) & (STATUS_DRIVERS_OWN | STATUS_NEEDS_RESET));
+	atomic_store(&t->isr, get_u8(in));
+	atomic_store(&t->failed, get_bool(in));
+	if ((atomic_load(&t->status) & STATUS_FEATURES_OK) && !in->wrong && !accept_features(t))
+		snapshot_in_wrong(in, "the driver has agreed on features that were not offered");
+	for (unsigned i = 0; i < t->device->num_queues && !in->wrong; i++)
+		load_queue(t, i, in);
 }

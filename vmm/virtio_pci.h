@@ -18,6 +18,8 @@
 #include "virtio.h"
 
 struct pci_host;
+struct snapshot_in;
+struct snapshot_out;
 struct virtio_pci;
 
 /*
@@ -29,5 +31,14 @@ void virtio_pci_destroy(struct virtio_pci *transport);
 
 /* As after power-on. */
 void virtio_pci_reset(struct virtio_pci *transport);
+
+/* Can the device behind it be saved? If so: for the others, it is paused. Loading is for one that has been reset. */
+bool virtio_pci_can_be_saved(const struct virtio_pci *transport);
+void virtio_pci_pause(struct virtio_pci *transport);
+void virtio_pci_save(const struct virtio_pci *transport, struct snapshot_out *out);
+void virtio_pci_load(struct virtio_pci *transport, struct snapshot_in *in);
+
+/* Go on, and send the interrupts that were kept. */
+void virtio_pci_resume(struct virtio_pci *transport);
 
 #endif /* VMM_VIRTIO_PCI_H */

@@ -258,6 +258,20 @@ void virtqueue_start(struct virtqueue *queue, const struct guest_ram *ram, const
 	queue->used = guest_ram_at(ram, setup->used, RING_ENTRIES + size * USED_ENTRY_SIZE);
 }
 
+void virtqueue_get_position(const struct virtqueue *queue, struct virtio_queue_position *position)
+{
+	position->published = atomic_load(&queue->published);
+	position->next_avail = queue->next_avail;
+	position->next_used = queue->next_used;
+}
+
+void virtqueue_set_position(struct virtqueue *queue, const struct virtio_queue_position *position)
+{
+	atomic_store(&queue->published, position->published);
+	queue->next_avail = position->next_avail;
+	queue->next_used = position->next_used;
+}
+
 void virtqueue_publish(struct virtqueue *queue)
 {
 	atomic_store_explicit(&queue->published, load_u16(queue->avail + RING_INDEX), memory_order_release);

@@ -51,6 +51,10 @@ struct virtqueue_chain {
 void virtqueue_start(struct virtqueue *queue, const struct guest_ram *ram, const struct virtio_queue_setup *setup,
 		     bool indirect, bool same_thread);
 
+/* Where it stands, and to begin there. Nobody serves it. */
+void virtqueue_get_position(const struct virtqueue *queue, struct virtio_queue_position *position);
+void virtqueue_set_position(struct virtqueue *queue, const struct virtio_queue_position *position);
+
 /* The driver has notified: what it has put into the queue up to now may be taken. */
 void virtqueue_publish(struct virtqueue *queue);
 
