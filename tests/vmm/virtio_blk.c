@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -277,16 +278,52 @@ static void the_name_is_the_end_of_the_path(void **state)
 	stop(&f);
 }
 
-/* A driver that does not flush relies on writes that last: there is nothing to see of it but that they are answered. */
+/* In place of fdatasync(). */
+static atomic_uint num_flushes;
+static atomic_int flush_result;
+
+int __wrap_fdatasync(int fd);
+
+int __wrap_fdatasync(int fd)
+{
+	assert_true(fd >= 0);
+	atomic_fetch_add(&num_flushes, 1);
+	return atomic_load(&flush_result);
+}
+
+static void a_flush_reaches_the_file(void **state)
+{
+	struct fixture f;
+
+	start(&f, with_threads(state));
+	atomic_store(&num_flushes, 0);
+	assert_int_equal(request(&f, 0, OUT, 0, SECTOR), OK);
+	assert_int_equal(atomic_load(&num_flushes), 0);
+	assert_int_equal(request(&f, 0, FLUSH, 0, 0), OK);
+	assert_int_equal(atomic_load(&num_flushes), 1);
+	atomic_store(&flush_result, -1);
+	assert_int_equal(request(&f, 0, FLUSH, 0, 0), IOERR);
+	atomic_store(&flush_result, 0);
+	stop(&f);
+}
+
+/* It relies on writes that last. */
 static void a_driver_need_not_flush(void **state)
 {
 	struct fixture f;
 
 	start_disk(&f, with_threads(state), false);
 	start_driver(&f, 0);
+	atomic_store(&num_flushes, 0);
 	memset(data(&f), 0x77, SECTOR);
 	assert_int_equal(request(&f, 0, OUT, 0, SECTOR), OK);
 	assert_true(disk_has(&f, 0, 0x77));
+	assert_int_equal(atomic_load(&num_flushes), 1);
+	assert_int_equal(request(&f, 0, IN, 0, SECTOR), OK);
+	assert_int_equal(atomic_load(&num_flushes), 1);
+	atomic_store(&flush_result, -1);
+	assert_int_equal(request(&f, 0, OUT, 0, SECTOR), IOERR);
+	atomic_store(&flush_result, 0);
 	stop(&f);
 }
 
@@ -706,6 +743,7 @@ int main(void)
 		BOTH_WAYS(the_configuration_describes_the_disk),
 		BOTH_WAYS(sectors_are_read_and_written),
 		BOTH_WAYS(the_name_is_the_end_of_the_path),
+		BOTH_WAYS(a_flush_reaches_the_file),
 		BOTH_WAYS(a_driver_need_not_flush),
 		BOTH_WAYS(requests_may_be_cut_anywhere),
 		BOTH_WAYS(an_indirect_request_is_one_too),
