@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,7 +80,6 @@ struct blk_queue {
 	struct virtio_blk *blk;
 	unsigned index;
 	bool started;
-	bool failed; /* the driver broke the rules: nothing more is taken */
 	struct virtqueue ring;
 	struct virtqueue_chain chain; /* the request that is being done */
 
@@ -98,8 +98,9 @@ struct virtio_blk {
 	int fd;
 	bool read_only;
 	bool threads;
-	bool paused; /* no thread runs: see pause_device() */
-	bool flush;  /* the driver flushes by itself; otherwise each write is made to last */
+	bool paused;        /* no thread runs: see pause_device() */
+	atomic_bool failed; /* the driver broke the rules: nothing more is taken from any queue */
+	bool flush;         /* the driver flushes by itself; otherwise each write is made to last */
 	uint64_t features;
 	uint64_t capacity; /* in bytes */
 	struct config_space config;
@@ -298,7 +299,7 @@ static void serve(struct blk_queue *queue)
 	struct virtio_blk *blk = queue->blk;
 	const char *why = NULL;
 
-	while (!queue->failed && virtqueue_pop(&queue->ring, &queue->chain, &why) > 0) {
+	while (!atomic_load(&blk->failed) && virtqueue_pop(&queue->ring, &queue->chain, &why) > 0) {
 		const uint32_t written = do_request(blk, &queue->chain, &why);
 
 		if (why)
@@ -309,7 +310,7 @@ static void serve(struct blk_queue *queue)
 	}
 	if (!why)
 		return;
-	queue->failed = true;
+	atomic_store(&blk->failed, true);
 	virtio_fail(&blk->device, why);
 }
 
@@ -394,7 +395,6 @@ static int start_queue(struct virtio_device *device, unsigned index, const struc
 	int ret;
 
 	virtqueue_start(&queue->ring, device->ram, setup, blk->features & VIRTIO_F_INDIRECT_DESC, !blk->threads);
-	queue->failed = false;
 	if (blk->threads) {
 		ret = start_thread(queue);
 		if (ret)
@@ -428,6 +428,7 @@ static void reset(struct virtio_device *device)
 	blk->paused = false;
 	blk->features = 0;
 	blk->flush = false;
+	atomic_store(&blk->failed, false);
 }
 
 /*
@@ -470,7 +471,7 @@ static void save_queue(struct virtio_device *device, unsigned index, struct virt
 	const struct blk_queue *queue = &to_blk(device)->queues[index];
 
 	virtqueue_get_position(&queue->ring, position);
-	position->failed = queue->failed;
+	position->failed = atomic_load(&to_blk(device)->failed);
 }
 
 static void load_queue(struct virtio_device *device, unsigned index, const struct virtio_queue_setup *setup,
@@ -481,7 +482,8 @@ static void load_queue(struct virtio_device *device, unsigned index, const struc
 
 	virtqueue_start(&queue->ring, device->ram, setup, blk->features & VIRTIO_F_INDIRECT_DESC, !blk->threads);
 	virtqueue_set_position(&queue->ring, position);
-	queue->failed = position->failed;
+	if (position->failed)
+		atomic_store(&blk->failed, true);
 	queue->started = true;
 	blk->paused = true;
 }
