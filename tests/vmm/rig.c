@@ -18,11 +18,11 @@
 /* ---- What the devices reach for --------------------------------------------------- */
 
 /* In place of the machine's, which writes its trace too. */
-void gic_signal_msix(struct machine *machine, struct vgic_msix *msix, uint32_t devid, unsigned vector)
+int gic_signal_msix(struct machine *machine, struct vgic_msix *msix, uint32_t devid, unsigned vector)
 {
 	(void)machine;
 	(void)devid;
-	vgic_msix_signal(msix, vector);
+	return vgic_msix_signal(msix, vector);
 }
 
 static char last_report[256];
