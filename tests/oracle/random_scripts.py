@@ -8,7 +8,7 @@ Each ends by asking for all that can be seen.
 
 import random
 
-KINDS = ['its', 'move', 'lines', 'lines', 'registers', 'attributes', 'save']
+KINDS = ['its', 'move', 'lines', 'lines', 'registers', 'attributes', 'save', 'hostile']
 
 EDGE_IDS = [0x10000, 0xffff, 8192, 0x7fffffff, 0xffffffff]
 
@@ -272,6 +272,43 @@ class Save(Move):
         self.add('set its0 GITS_CTLR 1')
 
 
+class Hostile(Save):
+    """Saved tables in which bits are changed: is what is restored refused alike?"""
+
+    def entry(self):
+        """Where an entry is, and a bit to change: none of those that are taken differently (known_restore)."""
+        if self.chance(40) or not self.events:
+            if not self.devices:
+                return 'DEVTAB', 63
+            return f'DEVTAB+{8 * self.random.choice(list(self.devices))}', self.random.choice([*range(49), 63])
+        device, event = self.random.choice(list(self.events))
+        return f'ITT@{self.DEVICES.index(device)}+{8 * event}', self.random.choice([*range(16, 32), *range(48, 64)])
+
+    def make(self, count):
+        for _ in range(count):
+            self.step()
+        self.take_all()
+        for table, size in (('DEVTAB', 0x10000), ('COLTAB', 0x10000), ('ITT@0', 0x1000), ('ITT@1', 0x1000),
+                            ('ITT@2', 0x1000), ('ITT@3', 0x1000)):
+            self.add('fill', table, hex(size), 0)
+        self.name_all_collections()
+        self.add('save its0')
+        self.clear_pending_tables()
+        self.add('set its0 GITS_CTLR 0')
+        for _ in range(count // 2):
+            address, bit = self.entry()
+            self.add('reset its0')
+            self.add('set its0 GITS_CBASER QUEUE@0+0x8000000000000000')
+            self.add('set its0 GITS_BASER0 DEVTAB@0+0x8000000000000200')
+            self.add('set its0 GITS_BASER1 COLTAB@0+0x8000000000000200')
+            self.add('ram x64', address, hex(1 << bit))
+            self.add('restore its0')
+            self.add('ram x64', address, hex(1 << bit))
+        self.add('reset its0')
+        self.restore()
+        Its.make(self, 0)
+
+
 # ---- SGIs, PPIs, SPIs ----
 
 class Lines(Script):
@@ -423,7 +460,7 @@ class Registers(Script):
     # Where registers are, per frame: (begin, end). Without those that differ, and those that start something.
     RANGES = [('GICD', 0x14, 0x40), ('GICD', 0x80, 0x1100), ('GICD', 0x6000, 0x6340), ('GICD', 0xffd0, 0x10000),
               ('GICR', 0x4, 0x40), ('GICR', 0x60, 0x100), ('GICR', 0x10000, 0x10e80), ('GICR', 0xffd0, 0x10000),
-              ('GITS', 0x4, 0x80), ('GITS', 0x88, 0x180), ('GITS', 0xffd0, 0x10000), ('GITS', 0x10000, 0x10080)]
+              ('GITS', 0x4, 0x80), ('GITS', 0x90, 0x180), ('GITS', 0xffd0, 0x10000), ('GITS', 0x10000, 0x10080)]
 
     def __init__(self, seed, name):
         super().__init__(seed, name)
@@ -507,7 +544,7 @@ class Attributes(Script):
                 self.add(f'v{vcpu} mrs', register)
 
 
-CLASSES = {'its': Its, 'move': Move, 'save': Save, 'lines': Lines, 'registers': Registers, 'attributes': Attributes}
+CLASSES = {'hostile': Hostile, 'its': Its, 'move': Move, 'save': Save, 'lines': Lines, 'registers': Registers, 'attributes': Attributes}
 
 
 def generate(seed, count, steps=60):

@@ -460,6 +460,10 @@ static void run_op(struct runner *r, const struct op *op)
 		ram_write(r, op->address, op->width, op->value);
 		fputs("ok", r->out);
 		break;
+	case OP_RAM_XOR:
+		ram_write(r, op->address, op->width, ram_read(r, op->address, op->width) ^ op->value);
+		fputs("ok", r->out);
+		break;
 	case OP_FILL:
 		memset(target_ram(r->target) + (op->address - RAM_BASE), (int)(op->value & 0xff), op->length);
 		fputs("ok", r->out);

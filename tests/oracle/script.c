@@ -583,17 +583,17 @@ static void check_ram(struct parser *p, const struct op *op, uint64_t length)
 		complain(p, "not in the memory of the scripts:", p->words[1]);
 }
 
-/* ram r64 ADDRESS | ram w64 ADDRESS VALUE */
+/* ram r64 ADDRESS | ram w64 ADDRESS VALUE | ram x64 ADDRESS VALUE: changes the bits that are set */
 static void parse_ram(struct parser *p, struct op *op)
 {
 	const char *word = next_word(p);
 
-	op->kind = word[0] == 'r' ? OP_RAM_READ : OP_RAM_WRITE;
+	op->kind = word[0] == 'r' ? OP_RAM_READ : word[0] == 'w' ? OP_RAM_WRITE : OP_RAM_XOR;
 	op->width = parse_width(word + 1);
-	if ((word[0] != 'r' && word[0] != 'w') || op->width == 0)
+	if (!strchr("rwx", word[0]) || op->width == 0)
 		complain(p, "memory cannot", word);
 	op->address = next_number(p);
-	if (op->kind == OP_RAM_WRITE)
+	if (op->kind != OP_RAM_READ)
 		op->value = next_number(p);
 	check_ram(p, op, op->width);
 }

@@ -31,6 +31,7 @@ enum op_kind {
 	OP_PPI,
 	OP_RAM_READ,
 	OP_RAM_WRITE,
+	OP_RAM_XOR,
 	OP_FILL,
 	OP_DUMP,
 	OP_BOOT,
