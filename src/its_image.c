@@ -58,19 +58,26 @@ int its_image_add_device(struct its_image *image, const struct vgic_its *its, ui
 	void *devices = image->devices;
 	int err;
 
-	if (image->num_devices && devid <= image->devices[image->num_devices - 1].devid)
+	if (image->num_devices && devid <= image->last_devid)
 		return -EINVAL;
 	if (devid >= UINT64_C(1) << its->device_id_bits || event_id_bits < 1 || event_id_bits > its->event_id_bits)
 		return -EINVAL;
 	if (image->num_devices >= its->map.max_devices)
 		return -E2BIG;
+	image->last_devid = devid;
+	image->num_event_ids = UINT32_C(1) << event_id_bits;
+	image->events_of_device = 0;
+	if (image->is_checked_only) {
+		image->num_devices++;
+		return 0;
+	}
 	err = make_room(&devices, image->num_devices, &image->devices_room, sizeof(*image->devices));
 	if (err)
 		return err;
 	image->devices = devices;
 	image->devices[image->num_devices++] = (struct its_image_device){
 		.devid = devid,
-		.num_event_ids = UINT32_C(1) << event_id_bits,
+		.num_event_ids = image->num_event_ids,
 		.itt = itt,
 		.first = image->num_events,
 	};
@@ -80,16 +87,21 @@ int its_image_add_device(struct its_image *image, const struct vgic_its *its, ui
 int its_image_add_event(struct its_image *image, const struct vgic_its *its, uint64_t eventid, uint64_t lpi,
 			uint16_t icid)
 {
-	struct its_image_device *device = &image->devices[image->num_devices - 1];
 	void *events = image->events;
 	int err;
 
-	if (device->num_events && eventid <= image->events[image->num_events - 1].eventid)
+	if (image->events_of_device && eventid <= image->last_eventid)
 		return -EINVAL;
-	if (eventid >= device->num_event_ids || lpi >= its->vgic->num_lpis)
+	if (eventid >= image->num_event_ids || lpi >= its->vgic->num_lpis)
 		return -EINVAL;
 	if (image->num_events >= its->map.max_translations)
 		return -E2BIG;
+	image->last_eventid = (uint32_t)eventid;
+	image->events_of_device++;
+	if (image->is_checked_only) {
+		image->num_events++;
+		return 0;
+	}
 	err = make_room(&events, image->num_events, &image->events_room, sizeof(*image->events));
 	if (err)
 		return err;
@@ -99,17 +111,11 @@ int its_image_add_event(struct its_image *image, const struct vgic_its *its, uin
 		.lpi = (uint32_t)lpi,
 		.icid = icid,
 	};
-	device->num_events++;
+	image->devices[image->num_devices - 1].num_events++;
 	return 0;
 }
 
 /* ---- Collecting ------------------------------------------------------------------------ */
-
-/* A device or an event, and its place in its pool. */
-struct sorted_id {
-	uint32_t id;
-	uint32_t place;
-};
 
 static bool is_sorted(const struct sorted_id *ids, uint32_t n)
 {
@@ -152,56 +158,18 @@ static void sort_ids(struct sorted_id *ids, struct sorted_id *spare, uint32_t n)
 		memcpy(ids, from, n * sizeof(*ids));
 }
 
-/* The devices that are mapped, by DeviceID. */
-static void sort_devices(struct vgic_its *its, struct sorted_id *ids, struct sorted_id *spare)
+static void sort_devices(struct its_order *o)
 {
+	struct its_map *map = &o->its->map;
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < its->map.max_devices && n < its->map.num_devices; i++) {
-		const struct its_device *device = &its->map.devices[i];
+	for (uint32_t i = 0; i < map->max_devices && n < map->num_devices; i++) {
+		const struct its_device *device = &map->devices[i];
 
-		if (its_map_find_device(&its->map, device->devid) == device)
-			ids[n++] = (struct sorted_id){ .id = device->devid, .place = i };
+		if (its_map_find_device(map, device->devid) == device)
+			o->devices[n++] = (struct sorted_id){ .id = device->devid, .place = i };
 	}
-	sort_ids(ids, spare, n);
-}
-
-/* The events of a device. The list has the last one mapped first: it is copied from its end. Returns how many. */
-static uint32_t sort_events(struct vgic_its *its, const struct its_device *device, struct sorted_id *ids,
-			    struct sorted_id *spare)
-{
-	uint32_t n = 0;
-
-	for (uint32_t node = device->first; node != NO_NODE; node = its->map.nodes[node].device_next)
-		spare[n++] =
-			(struct sorted_id){ .id = (uint32_t)load_relaxed(&its->map.nodes[node].key), .place = node };
-	for (uint32_t i = 0; i < n; i++)
-		ids[i] = spare[n - 1 - i];
-	sort_ids(ids, spare, n);
-	return n;
-}
-
-static void collect_device(struct its_image *image, struct vgic_its *its, const struct its_device *device,
-			   struct sorted_id *ids, struct sorted_id *spare)
-{
-	const uint32_t n = sort_events(its, device, ids, spare);
-
-	image->devices[image->num_devices++] = (struct its_image_device){
-		.devid = device->devid,
-		.num_event_ids = device->num_events,
-		.itt = device->itt,
-		.first = image->num_events,
-		.num_events = n,
-	};
-	for (uint32_t i = 0; i < n; i++) {
-		const struct translation *node = &its->map.nodes[ids[i].place];
-
-		image->events[image->num_events++] = (struct its_image_event){
-			.eventid = ids[i].id,
-			.lpi = (uint32_t)(load_relaxed(&node->value) & TRANSLATION_LPI_MASK),
-			.icid = (uint16_t)node->icid,
-		};
-	}
+	sort_ids(o->devices, o->spare, n);
 }
 
 /* An array of @num elements, and one more: nothing is mapped, but there is memory. */
@@ -210,31 +178,91 @@ static void *alloc_array(uint32_t num, size_t size)
 	return port_alloc_zeroed((num + 1) * size, CACHE_LINE);
 }
 
+/* The most events that a device has. */
+static uint32_t largest_device(const struct its_map *map)
+{
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < map->max_devices && map->num_devices; i++)
+		most = map->devices[i].num_mapped > most ? map->devices[i].num_mapped : most;
+	return most;
+}
+
+int its_order_begin(struct its_order *o, struct vgic_its *its)
+{
+	const uint32_t num_devices = its->map.num_devices, num_events = largest_device(&its->map);
+
+	*o = (struct its_order){ .its = its, .num_devices = num_devices };
+	o->devices = alloc_array(num_devices, sizeof(*o->devices));
+	o->events = alloc_array(num_events, sizeof(*o->events));
+	o->spare = alloc_array(num_devices > num_events ? num_devices : num_events, sizeof(*o->spare));
+	if (!o->devices || !o->events || !o->spare)
+		return -ENOMEM;
+	sort_devices(o);
+	return 0;
+}
+
+void its_order_end(struct its_order *o)
+{
+	port_free(o->devices);
+	port_free(o->events);
+	port_free(o->spare);
+}
+
+/* The list has the last one mapped first: it is copied from its end. */
+const struct its_device *its_order_device(struct its_order *o, uint32_t n)
+{
+	const struct its_map *map = &o->its->map;
+	const struct its_device *device = &map->devices[o->devices[n].place];
+	uint32_t i = device->num_mapped;
+
+	for (uint32_t node = device->first; node != NO_NODE; node = map->nodes[node].device_next)
+		o->events[--i] =
+			(struct sorted_id){ .id = (uint32_t)load_relaxed(&map->nodes[node].key), .place = node };
+	sort_ids(o->events, o->spare, device->num_mapped);
+	return device;
+}
+
+struct its_image_event its_order_event(const struct its_order *o, uint32_t n)
+{
+	const struct translation *node = &o->its->map.nodes[o->events[n].place];
+
+	return (struct its_image_event){
+		.eventid = o->events[n].id,
+		.lpi = (uint32_t)(load_relaxed(&node->value) & TRANSLATION_LPI_MASK),
+		.icid = (uint16_t)node->icid,
+	};
+}
+
+static void collect_device(struct its_image *image, struct its_order *o, uint32_t n)
+{
+	const struct its_device *device = its_order_device(o, n);
+
+	image->devices[image->num_devices++] = (struct its_image_device){
+		.devid = device->devid,
+		.num_event_ids = device->num_events,
+		.itt = device->itt,
+		.first = image->num_events,
+		.num_events = device->num_mapped,
+	};
+	for (uint32_t i = 0; i < device->num_mapped; i++)
+		image->events[image->num_events++] = its_order_event(o, i);
+}
+
 int its_image_collect(struct its_image *image, struct vgic_its *its)
 {
-	const uint32_t num_devices = its->map.num_devices, num_events = its->map.num_translations;
-	const uint32_t num_ids = num_devices > num_events ? num_devices : num_events;
-	struct sorted_id *devices, *events, *spare;
+	struct its_order o = { .num_devices = 0 };
 	int err = its_image_init(image);
 
 	if (err)
 		return err;
 	memcpy(image->collections, its->collections, ITS_MAX_COLLECTIONS * sizeof(*image->collections));
-	image->devices = alloc_array(num_devices, sizeof(*image->devices));
-	image->events = alloc_array(num_events, sizeof(*image->events));
-	devices = alloc_array(num_devices, sizeof(*devices));
-	events = alloc_array(num_events, sizeof(*events));
-	spare = alloc_array(num_ids, sizeof(*spare));
-	if (image->devices && image->events && devices && events && spare) {
-		sort_devices(its, devices, spare);
-		for (uint32_t i = 0; i < num_devices; i++)
-			collect_device(image, its, &its->map.devices[devices[i].place], events, spare);
-	} else {
-		err = -ENOMEM;
-	}
-	port_free(devices);
-	port_free(events);
-	port_free(spare);
+	image->devices = alloc_array(its->map.num_devices, sizeof(*image->devices));
+	image->events = alloc_array(its->map.num_translations, sizeof(*image->events));
+	err = image->devices && image->events ? its_order_begin(&o, its) : -ENOMEM;
+	for (uint32_t i = 0; !err && i < o.num_devices; i++)
+		collect_device(image, &o, i);
+	its_order_end(&o);
 	return err;
 }
 
@@ -249,28 +277,35 @@ static void set_lpi(struct vgic *vgic, struct irq *irq, const struct its_image_e
 		irq_change(vgic, irq, irq_unlatch, 0);
 }
 
-static void apply_device(const struct its_image *image, struct vgic_its *its, const struct its_image_device *d,
-			 enum its_image_lpis lpis)
+struct its_device *its_image_map_device(struct vgic_its *its, uint32_t devid, uint32_t num_event_ids, uint64_t itt)
 {
-	struct its_device *device = its_map_add_device(&its->map, d->devid);
+	struct its_device *device = its_map_add_device(&its->map, devid);
 
-	device->num_events = d->num_event_ids;
-	device->itt = d->itt;
-	for (uint32_t i = 0; i < d->num_events; i++) {
-		const struct its_image_event *e = &image->events[d->first + i];
-		struct irq *irq = &its->vgic->lpis[e->lpi];
-		const uint64_t value = lpi_map_as_is(its->vgic, irq, image->collections[e->icid]);
-
-		its_map_add(&its->map, device, e->eventid, value, e->icid);
-		if (lpis == ITS_IMAGE_SET_LPIS)
-			set_lpi(its->vgic, irq, e);
-	}
+	device->num_events = num_event_ids;
+	device->itt = itt;
+	return device;
 }
 
-void its_image_apply(const struct its_image *image, struct vgic_its *its, enum its_image_lpis lpis)
+void its_image_map_event(struct vgic_its *its, struct its_device *device, const struct its_image_event *e)
+{
+	struct irq *irq = &its->vgic->lpis[e->lpi];
+
+	its_map_add(&its->map, device, e->eventid, lpi_map_as_is(its->vgic, irq, its->collections[e->icid]), e->icid);
+}
+
+void its_image_apply(const struct its_image *image, struct vgic_its *its)
 {
 	its_drop_all(its);
 	memcpy(its->collections, image->collections, ITS_MAX_COLLECTIONS * sizeof(*image->collections));
-	for (uint32_t i = 0; i < image->num_devices; i++)
-		apply_device(image, its, &image->devices[i], lpis);
+	for (uint32_t i = 0; i < image->num_devices; i++) {
+		const struct its_image_device *d = &image->devices[i];
+		struct its_device *device = its_image_map_device(its, d->devid, d->num_event_ids, d->itt);
+
+		for (uint32_t n = 0; n < d->num_events; n++) {
+			const struct its_image_event *e = &image->events[d->first + n];
+
+			its_image_map_event(its, device, e);
+			set_lpi(its->vgic, &its->vgic->lpis[e->lpi], e);
+		}
+	}
 }

@@ -23,7 +23,7 @@ struct its_image_event {
 	uint32_t eventid;
 	uint32_t lpi; /* INTID - 8192 */
 	uint16_t icid;
-	/* From the guest's tables; with ITS_IMAGE_SET_LPIS. */
+	/* From the guest's tables. */
 	uint8_t property;
 	bool pending;
 };
@@ -34,6 +34,10 @@ struct its_image {
 	struct its_image_event *events; /* those of a device together, in order of EventID */
 	uint32_t num_events, events_room;
 	uint16_t *collections; /* by ICID: vCPU index, or IRQ_NO_TARGET */
+
+	/* What is appended is checked and counted, and not kept: it will be read again. */
+	bool is_checked_only;
+	uint32_t last_devid, num_event_ids, last_eventid, events_of_device;
 };
 
 /* An empty image: no collection is mapped. -ENOMEM; its_image_free() is to be called in any case. */
@@ -53,13 +57,32 @@ int its_image_add_device(struct its_image *image, const struct vgic_its *its, ui
 int its_image_add_event(struct its_image *image, const struct vgic_its *its, uint64_t eventid, uint64_t lpi,
 			uint16_t icid);
 
-/* What LPIs are when they are mapped. */
-enum its_image_lpis {
-	ITS_IMAGE_SET_LPIS,  /* configured and pending as the image says */
-	ITS_IMAGE_KEEP_LPIS, /* the caller sets them afterwards */
+/* Replace all that @its has mapped. LPIs are configured and pending as the image says. */
+void its_image_apply(const struct its_image *image, struct vgic_its *its);
+
+/* One by one, in an ITS that has nothing mapped, what was checked to fit. The LPI keeps its configuration. */
+struct its_device *its_image_map_device(struct vgic_its *its, uint32_t devid, uint32_t num_event_ids, uint64_t itt);
+void its_image_map_event(struct vgic_its *its, struct its_device *device, const struct its_image_event *e);
+
+/* ---- What is mapped, in order of the ids ---- */
+
+/* A device or an event, and its place in its pool. */
+struct sorted_id {
+	uint32_t id, place;
 };
 
-/* Replace all that @its has mapped. */
-void its_image_apply(const struct its_image *image, struct vgic_its *its, enum its_image_lpis lpis);
+struct its_order {
+	struct vgic_its *its;
+	uint32_t num_devices;
+	struct sorted_id *devices, *events, *spare;
+};
+
+/* Returns 0 or -ENOMEM; its_order_end() is to be called in any case. */
+int its_order_begin(struct its_order *o, struct vgic_its *its);
+void its_order_end(struct its_order *o);
+
+/* The @n-th device; its events, num_mapped of them, are those of its_order_event() until the next one. */
+const struct its_device *its_order_device(struct its_order *o, uint32_t n);
+struct its_image_event its_order_event(const struct its_order *o, uint32_t n);
 
 #endif /* VGIC_ITS_IMAGE_H */

@@ -130,10 +130,12 @@ static void link_to_device(struct its_map *map, struct its_device *device, struc
 	if (device->first != NO_NODE)
 		map->nodes[device->first].device_previous = number;
 	device->first = number;
+	device->num_mapped++;
 }
 
 static void unlink_from_device(struct its_map *map, struct translation *node)
 {
+	map->devices[node->device].num_mapped--;
 	if (node->device_previous != NO_NODE)
 		map->nodes[node->device_previous].device_next = node->device_next;
 	else

@@ -34,6 +34,7 @@ struct its_device {
 	uint32_t num_events; /* EventIDs below this are valid; at most 2^16 */
 	uint64_t itt;        /* guest-physical, for save and restore */
 	uint32_t first;      /* its translations */
+	uint32_t num_mapped; /* how many they are */
 	uint32_t hash_next;  /* devices in one bucket; also links the free ones */
 };
 

@@ -600,7 +600,7 @@ int its_restore_tables(struct vgic_its *its)
 	err = err ? err : restore_devices(t);
 	err = err ? err : restore_lpis(t);
 	if (!err)
-		its_image_apply(&t->image, its, ITS_IMAGE_SET_LPIS);
+		its_image_apply(&t->image, its);
 	its_image_free(&t->image);
 	port_free(t);
 	return err;

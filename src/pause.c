@@ -47,14 +47,21 @@ static void renew_translations(struct vgic_its *its)
 	}
 }
 
-void state_pause(struct vgic *vgic)
+bool state_pause_for_reset(struct vgic *vgic)
 {
 	if (vgic->pauses++ > 0)
-		return;
+		return false;
 	store_seq_cst(&vgic->pause_sequence, load_relaxed(&vgic->pause_sequence) + 1);
 	for (uint32_t i = 0; i < vgic->num_itses; i++)
 		store_release(&vgic->itses[i]->enabled, false);
 	full_fence();
+	return true;
+}
+
+void state_pause(struct vgic *vgic)
+{
+	if (!state_pause_for_reset(vgic))
+		return;
 	renew_lpis(vgic);
 	for (uint32_t i = 0; i < vgic->num_itses; i++)
 		renew_translations(vgic->itses[i]);

@@ -22,6 +22,12 @@ int state_check_stopped(struct vgic *vgic);
 void state_pause(struct vgic *vgic);
 void state_resume(struct vgic *vgic);
 
+/*
+ * A pause whose caller gives every LPI a new generation, by a reset: what is under way is turned away then. Returns
+ * whether it was the first.
+ */
+bool state_pause_for_reset(struct vgic *vgic);
+
 /* ---- lpi_state.c, under config_lock ---- */
 
 /* VGIC_CTRL_SAVE_PENDING_TABLES. Returns 0, -ENOMEM or -EFAULT. */

@@ -11,6 +11,7 @@
  * set as they were, and are filed at their vCPUs; at last the distributor's enables.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "cpuif.h"
 #include "crc32c.h"
@@ -37,8 +38,8 @@ struct restore {
 	struct section conf, dist, vcpu, priv, spis, lpis;
 	struct section its[VGIC_MAX_ITSES]; /* by their index */
 	struct conf_record config;
-	uint16_t *index_by_place; /* vCPUs of the image, here */
-	struct its_image *its_images;
+	uint16_t *index_by_place;     /* vCPUs of the image, here */
+	struct its_image *its_images; /* checks, and collections */
 };
 
 /* An array in a section, while it is read. */
@@ -87,6 +88,12 @@ static struct stream next_record(struct array *a)
 	a->s.at += a->h.record_size;
 	a->next++;
 	return s;
+}
+
+/* Where the next one begins; before any record is read. */
+static size_t end_of_array(const struct array *a)
+{
+	return a->s.at + (size_t)a->h.count * a->h.record_size;
 }
 
 static bool array_goes_on(const struct array *a)
@@ -519,7 +526,7 @@ static int check_collections(struct restore *r, uint32_t index, struct array *a)
 	return 0;
 }
 
-/* Its devices, events and collections go into a struct its_image, which checks them. */
+/* A struct its_image checks devices and events, and has the collections. */
 static int check_its(struct restore *r, uint32_t index)
 {
 	struct stream s = read_section(r, &r->its[index]);
@@ -532,13 +539,14 @@ static int check_its(struct restore *r, uint32_t index)
 	err = err ? err : open_array(r, &devices, &s, DEVICE_RECORD_SIZE, "devices of an ITS");
 	if (err)
 		return err;
-	s.at = devices.s.at + (size_t)devices.h.count * devices.h.record_size;
+	s.at = end_of_array(&devices);
 	err = open_array(r, &events, &s, EVENT_RECORD_SIZE, "events of an ITS");
 	if (err)
 		return err;
-	s.at = events.s.at + (size_t)events.h.count * events.h.record_size;
+	s.at = end_of_array(&events);
 	err = open_array(r, &collections, &s, COLLECTION_RECORD_SIZE, "collections of an ITS");
 	err = err ? err : its_image_init(&r->its_images[index]);
+	r->its_images[index].is_checked_only = true;
 	err = err ? err : check_collections(r, index, &collections);
 	return err ? err : check_devices(r, index, &devices, &events);
 }
@@ -584,11 +592,34 @@ static void apply_vcpus(struct restore *r)
 	}
 }
 
+static void apply_devices(struct vgic_its *its, struct array *devices, struct array *events)
+{
+	while (array_goes_on(devices)) {
+		struct stream s = next_record(devices);
+		struct device_record d = { 0 };
+		struct its_device *device;
+
+		stream_device(&s, &d);
+		device = its_image_map_device(its, d.devid, UINT32_C(1) << d.event_id_bits, d.itt);
+		for (uint32_t i = 0; i < d.num_events; i++) {
+			struct event_record e = { 0 };
+
+			s = next_record(events);
+			stream_event(&s, &e);
+			its_image_map_event(its, device,
+					    &(struct its_image_event){
+						    .eventid = e.eventid, .lpi = e.intid - FIRST_LPI, .icid = e.icid });
+		}
+	}
+}
+
 static void apply_its(struct restore *r, uint32_t index)
 {
 	struct vgic_its *its = r->vgic->itses[index];
 	struct stream s = read_section(r, &r->its[index]);
+	const size_t start = s.at;
 	struct its_record i = { 0 };
+	struct array devices, events;
 
 	stream_its(&s, &i);
 	its->cbaser = i.cbaser;
@@ -597,7 +628,12 @@ static void apply_its(struct restore *r, uint32_t index)
 	its->baser[ITS_TABLE_DEVICES] = i.baser[0];
 	its->baser[ITS_TABLE_COLLECTIONS] = i.baser[1];
 	its->enable_wanted = i.flags & ITS_FLAG_ENABLED;
-	its_image_apply(&r->its_images[index], its, ITS_IMAGE_KEEP_LPIS);
+	memcpy(its->collections, r->its_images[index].collections, ITS_MAX_COLLECTIONS * sizeof(*its->collections));
+	s.at = start + i.size;
+	open_array(r, &devices, &s, DEVICE_RECORD_SIZE, "");
+	s.at = end_of_array(&devices);
+	open_array(r, &events, &s, EVENT_RECORD_SIZE, "");
+	apply_devices(its, &devices, &events);
 }
 
 static uint32_t index_at(const struct restore *r, uint32_t place)
@@ -764,7 +800,7 @@ static int restore(struct restore *r)
 		config_unlock(vgic);
 		return err;
 	}
-	state_pause(vgic);
+	state_pause_for_reset(vgic);
 	reset_registers(vgic);
 	apply(r);
 	state_resume(vgic);

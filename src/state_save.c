@@ -23,8 +23,8 @@ struct save {
 	struct vgic *vgic;
 	uint16_t *index_by_place; /* vCPUs in order of their ids */
 	uint16_t *place_by_index;
-	struct its_image *its_images;
-	uint32_t num_lpis; /* that have a record */
+	struct its_order *orders; /* what each ITS has mapped */
+	uint32_t num_lpis;        /* that have a record */
 };
 
 /* ---- vCPUs by their ids -------------------------------------------------------------------- */
@@ -237,34 +237,47 @@ static void save_lpis(struct save *save)
 
 /* ---- ITSes -------------------------------------------------------------------------------------------- */
 
-static void save_devices(struct save *save, const struct its_image *image)
+static void save_event(struct stream *s, const struct its_image_event *e)
 {
-	put_array(save, image->num_devices, DEVICE_RECORD_SIZE);
-	for (uint32_t i = 0; i < image->num_devices; i++) {
-		const struct its_image_device *d = &image->devices[i];
-		struct device_record r = {
-			.devid = d->devid,
-			.event_id_bits = (uint32_t)__builtin_ctz(d->num_event_ids),
-			.itt = d->itt,
-			.num_events = d->num_events,
-		};
+	struct event_record r = {
+		.eventid = (uint16_t)e->eventid,
+		.icid = e->icid,
+		.intid = FIRST_LPI + e->lpi,
+	};
 
-		stream_device(&save->s, &r);
-	}
+	stream_event(s, &r);
 }
 
-static void save_events(struct save *save, const struct its_image *image)
+static void save_device(struct stream *s, const struct its_device *device)
 {
-	put_array(save, image->num_events, EVENT_RECORD_SIZE);
-	for (uint32_t i = 0; i < image->num_events; i++) {
-		const struct its_image_event *e = &image->events[i];
-		struct event_record r = {
-			.eventid = (uint16_t)e->eventid,
-			.icid = e->icid,
-			.intid = FIRST_LPI + e->lpi,
-		};
+	struct device_record r = {
+		.devid = device->devid,
+		.event_id_bits = (uint32_t)__builtin_ctz(device->num_events),
+		.itt = device->itt,
+		.num_events = device->num_mapped,
+	};
 
-		stream_event(&save->s, &r);
+	stream_device(s, &r);
+}
+
+/* Two arrays at once: the devices, and behind them all their events. */
+static void save_devices(struct save *save, struct its_order *order)
+{
+	struct stream devices;
+
+	put_array(save, order->num_devices, DEVICE_RECORD_SIZE);
+	devices = save->s;
+	save->s.at += (size_t)order->num_devices * DEVICE_RECORD_SIZE;
+	put_array(save, order->its->map.num_translations, EVENT_RECORD_SIZE);
+	for (uint32_t i = 0; i < order->num_devices; i++) {
+		const struct its_device *device = its_order_device(order, i);
+
+		save_device(&devices, device);
+		for (uint32_t n = 0; n < device->num_mapped; n++) {
+			const struct its_image_event e = its_order_event(order, n);
+
+			save_event(&save->s, &e);
+		}
 	}
 }
 
@@ -277,15 +290,15 @@ static uint32_t count_collections(const uint16_t *collections)
 	return count;
 }
 
-static void save_collections(struct save *save, const struct its_image *image)
+static void save_collections(struct save *save, const uint16_t *collections)
 {
-	put_array(save, count_collections(image->collections), COLLECTION_RECORD_SIZE);
+	put_array(save, count_collections(collections), COLLECTION_RECORD_SIZE);
 	for (uint32_t icid = 0; icid < ITS_MAX_COLLECTIONS; icid++) {
 		struct collection_record r = { .icid = (uint16_t)icid };
 
-		if (image->collections[icid] == IRQ_NO_TARGET)
+		if (collections[icid] == IRQ_NO_TARGET)
 			continue;
-		r.place = place_of(save, image->collections[icid]);
+		r.place = place_of(save, collections[icid]);
 		stream_collection(&save->s, &r);
 	}
 }
@@ -293,7 +306,6 @@ static void save_collections(struct save *save, const struct its_image *image)
 static void save_its(struct save *save, uint32_t index)
 {
 	const struct vgic_its *its = save->vgic->itses[index];
-	const struct its_image *image = &save->its_images[index];
 	const size_t start = begin_section(save, SECTION_ITS);
 	struct its_record r = {
 		.size = ITS_RECORD_SIZE,
@@ -308,9 +320,8 @@ static void save_its(struct save *save, uint32_t index)
 	};
 
 	stream_its(&save->s, &r);
-	save_devices(save, image);
-	save_events(save, image);
-	save_collections(save, image);
+	save_devices(save, &save->orders[index]);
+	save_collections(save, its->collections);
 	end_section(save, start);
 }
 
@@ -397,27 +408,27 @@ static void settle(struct vgic *vgic)
 		its_settle(vgic->itses[i]);
 }
 
-static int collect(struct save *save)
+static int prepare(struct save *save)
 {
 	struct vgic *vgic = save->vgic;
 	int err = 0;
 
 	save->index_by_place = port_alloc_zeroed(vgic->num_vcpus * sizeof(uint16_t), CACHE_LINE);
 	save->place_by_index = port_alloc_zeroed(vgic->num_vcpus * sizeof(uint16_t), CACHE_LINE);
-	save->its_images = port_alloc_zeroed((vgic->num_itses + 1) * sizeof(*save->its_images), CACHE_LINE);
-	if (!save->index_by_place || !save->place_by_index || !save->its_images)
+	save->orders = port_alloc_zeroed((vgic->num_itses + 1) * sizeof(*save->orders), CACHE_LINE);
+	if (!save->index_by_place || !save->place_by_index || !save->orders)
 		return -ENOMEM;
 	sort_vcpus(save);
 	for (uint32_t i = 0; !err && i < vgic->num_itses; i++)
-		err = its_image_collect(&save->its_images[i], vgic->itses[i]);
+		err = its_order_begin(&save->orders[i], vgic->itses[i]);
 	return err;
 }
 
-static void free_collected(struct save *save)
+static void free_prepared(struct save *save)
 {
-	for (uint32_t i = 0; save->its_images && i < save->vgic->num_itses; i++)
-		its_image_free(&save->its_images[i]);
-	port_free(save->its_images);
+	for (uint32_t i = 0; save->orders && i < save->vgic->num_itses; i++)
+		its_order_end(&save->orders[i]);
+	port_free(save->orders);
 	port_free(save->place_by_index);
 	port_free(save->index_by_place);
 }
@@ -453,10 +464,10 @@ int vgic_save(struct vgic *vgic, void *image, size_t size, size_t *used)
 	settle(vgic);
 	save.num_lpis = count_lpis(vgic);
 	*used = image_size(vgic, save.num_lpis);
-	err = *used <= size ? collect(&save) : -ENOSPC;
+	err = *used <= size ? prepare(&save) : -ENOSPC;
 	if (!err)
 		write_image(&save, image, *used);
-	free_collected(&save);
+	free_prepared(&save);
 	state_resume(vgic);
 	work_finish_write(vgic);
 	return err;

@@ -154,7 +154,7 @@ struct vgic_its_config {
 	uint64_t base;             /* guest-physical, a multiple of 64 KiB; for vgic_mmio_* and vgic_signal_msi() */
 	uint32_t device_id_bits;   /* 1 to 32; 0: 16 */
 	uint32_t event_id_bits;    /* 1 to 16; 0: 16 */
-	uint32_t max_devices;      /* devices mapped at one time, up to 2^20; 0: 1024. Up to 40 bytes each */
+	uint32_t max_devices;      /* devices mapped at one time, up to 2^20; 0: 1024. Up to 48 bytes each */
 	uint32_t max_translations; /* events mapped at one time, up to 2^22; 0: 65536. Up to 56 bytes each */
 };
 
