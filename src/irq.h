@@ -336,16 +336,18 @@ static inline irq_word irq_lpi_reset(irq_word w, uint64_t unused)
 	return irq_lpi_configure(irq_lpi_unmap(w, unused), 0);
 }
 
-/* What irq_lpi_restore() makes of an LPI: @bits are IRQ_PENDING and IRQ_ENABLED. */
+/* What irq_lpi_restore() makes of an LPI: @bits are IRQ_PENDING, IRQ_ENABLED and IRQ_MAPPED. */
 static inline uint64_t irq_lpi_state(uint64_t place, uint8_t priority, irq_word bits)
 {
 	return place | (uint64_t)priority << 24 | bits << 32;
 }
 
-/* As an image has it; mapping and generation are not part of that. */
+/* As an image has it, which has no generation. */
 static inline irq_word irq_lpi_restore(irq_word w, uint64_t state)
 {
-	w = (w & ~(IRQ_PENDING | IRQ_ENABLED)) | (state >> 32 & (IRQ_PENDING | IRQ_ENABLED));
+	const irq_word bits = IRQ_PENDING | IRQ_ENABLED | IRQ_MAPPED;
+
+	w = (w & ~bits) | (state >> 32 & bits);
 	return irq_lpi_place(irq_set_priority(w, state >> 24 & 0xff), state & (IRQ_PLACE_HELD | 0xffff));
 }
 

@@ -522,12 +522,17 @@ void its_drop_all(struct vgic_its *its)
 	} while (!run_drop_devices(its, &steps));
 }
 
-void its_reset(struct vgic_its *its)
+static void switch_off(struct vgic_its *its)
 {
 	store_release(&its->enabled, false);
 	its->enable_wanted = false;
 	its->command = (struct its_command){ .active = false };
-	its_drop_all(its);
+}
+
+static void reset_its_registers(struct vgic_its *its)
+{
+	its->dropping_devices = false;
+	its->drop_at = 0;
 	its->displacing_lpis = false;
 	its->quiescing = false;
 	forget_collections(its);
@@ -536,6 +541,21 @@ void its_reset(struct vgic_its *its)
 	its->creadr = 0;
 	for (unsigned i = 0; i < ITS_NUM_TABLES; i++)
 		its->baser[i] = GITS_BASER_ATTRIBUTES_RESET;
+}
+
+void its_reset(struct vgic_its *its)
+{
+	switch_off(its);
+	its_drop_all(its);
+	reset_its_registers(its);
+}
+
+void its_reset_with_lpis(struct vgic_its *its)
+{
+	switch_off(its);
+	if (its->map.num_devices)
+		its_map_clear(&its->map);
+	reset_its_registers(its);
 }
 
 struct vgic_its *vgic_its_by_index(struct vgic *vgic, uint32_t index)

@@ -86,6 +86,9 @@ enum doorbell its_find_doorbell(struct vgic *vgic, uint64_t address, struct vgic
 /* Under config_lock. */
 void its_reset(struct vgic_its *its);
 
+/* The same where every LPI is reset afterwards, so that none has to be unmapped by itself. */
+void its_reset_with_lpis(struct vgic_its *its);
+
 /* Enabled comes into force if the guest has written it, nothing of an earlier table is left, and no save goes on. */
 void its_update_enabled(struct vgic_its *its);
 

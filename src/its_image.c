@@ -286,7 +286,7 @@ struct its_device *its_image_map_device(struct vgic_its *its, uint32_t devid, ui
 	return device;
 }
 
-void its_image_map_event(struct vgic_its *its, struct its_device *device, const struct its_image_event *e)
+static void map_event(struct vgic_its *its, struct its_device *device, const struct its_image_event *e)
 {
 	struct irq *irq = &its->vgic->lpis[e->lpi];
 
@@ -304,7 +304,7 @@ void its_image_apply(const struct its_image *image, struct vgic_its *its)
 		for (uint32_t n = 0; n < d->num_events; n++) {
 			const struct its_image_event *e = &image->events[d->first + n];
 
-			its_image_map_event(its, device, e);
+			map_event(its, device, e);
 			set_lpi(its->vgic, &its->vgic->lpis[e->lpi], e);
 		}
 	}

@@ -60,9 +60,8 @@ int its_image_add_event(struct its_image *image, const struct vgic_its *its, uin
 /* Replace all that @its has mapped. LPIs are configured and pending as the image says. */
 void its_image_apply(const struct its_image *image, struct vgic_its *its);
 
-/* One by one, in an ITS that has nothing mapped, what was checked to fit. The LPI keeps its configuration. */
+/* A device of what was checked to fit, in an ITS that has nothing mapped. */
 struct its_device *its_image_map_device(struct vgic_its *its, uint32_t devid, uint32_t num_event_ids, uint64_t itt);
-void its_image_map_event(struct vgic_its *its, struct its_device *device, const struct its_image_event *e);
 
 /* ---- What is mapped, in order of the ids ---- */
 

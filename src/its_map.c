@@ -72,20 +72,34 @@ int its_map_init(struct its_map *map, uint32_t max_devices, uint32_t max_transla
 		its_map_free(map);
 		return -ENOMEM;
 	}
-	for (uint32_t i = 0; i < num_buckets; i++)
-		store_relaxed(&map->buckets[i], TRANSLATION_END | i);
-	for (uint32_t i = 0; i < num_device_buckets; i++)
-		map->device_buckets[i] = NO_NODE;
-	for (uint32_t i = 0; i < max_translations; i++) {
-		store_relaxed(&map->nodes[i].key, TRANSLATION_FREE);
-		store_relaxed(&map->nodes[i].next, TRANSLATION_END);
-		map->nodes[i].device_next = i + 1 < max_translations ? i + 1 : NO_NODE;
+	map->num_buckets = num_buckets;
+	map->num_device_buckets = num_device_buckets;
+	its_map_clear(map);
+	return 0;
+}
+
+/*
+ * In the order of a removal: a reader that is in a chain finds free nodes, and at the
+ * end of its way the marker of some bucket.
+ */
+void its_map_clear(struct its_map *map)
+{
+	for (uint32_t i = 0; i < map->num_buckets; i++)
+		store_release(&map->buckets[i], TRANSLATION_END | i);
+	for (uint32_t i = 0; i < map->max_translations; i++) {
+		store_release(&map->nodes[i].key, TRANSLATION_FREE);
+		store_release(&map->nodes[i].next, TRANSLATION_END);
+		map->nodes[i].device_next = i + 1 < map->max_translations ? i + 1 : NO_NODE;
 	}
-	for (uint32_t i = 0; i < max_devices; i++)
-		map->devices[i].hash_next = i + 1 < max_devices ? i + 1 : NO_NODE;
+	for (uint32_t i = 0; i < map->num_device_buckets; i++)
+		map->device_buckets[i] = NO_NODE;
+	for (uint32_t i = 0; i < map->max_devices; i++)
+		map->devices[i] = (struct its_device){ .hash_next = i + 1 < map->max_devices ? i + 1 : NO_NODE };
 	map->free_nodes = 0;
 	map->free_devices = 0;
-	return 0;
+	map->nodes_end = 0;
+	map->num_translations = 0;
+	map->num_devices = 0;
 }
 
 void its_map_free(struct its_map *map)

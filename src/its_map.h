@@ -54,6 +54,7 @@ struct its_map {
 	uint32_t max_devices, num_devices, free_devices;
 	uint32_t *device_buckets;
 	unsigned device_bucket_shift;
+	uint32_t num_buckets, num_device_buckets; /* constant */
 };
 
 static inline uint64_t translation_key(uint32_t devid, uint32_t eventid)
@@ -104,6 +105,9 @@ static inline const struct translation *its_map_find(const struct its_map *map, 
 }
 
 /* ---- Under config_lock ---- */
+
+/* Remove everything at once. The LPIs are left to the caller. */
+void its_map_clear(struct its_map *map);
 
 struct its_device *its_map_find_device(struct its_map *map, uint32_t devid);
 

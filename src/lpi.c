@@ -335,9 +335,15 @@ void redist_finish_work(struct vgic_vcpu *vcpu)
 	} while (!redist_run_work(vcpu, &steps));
 }
 
+uint64_t lpi_restore_mapping(struct vgic *vgic, struct irq *irq)
+{
+	irq->mappings++;
+	return (load_relaxed(&irq->word) & IRQ_GENERATION_MASK) | (uint64_t)(irq - vgic->lpis);
+}
+
 void lpi_restore(struct vgic *vgic, struct irq *irq, uint32_t target, uint8_t priority, irq_word bits)
 {
-	const uint64_t state = irq_lpi_state(place_at(vgic, target), priority, bits);
+	const uint64_t state = irq_lpi_state(place_at(vgic, target), priority, bits | (irq->mappings ? IRQ_MAPPED : 0));
 
 	count_target(vgic, irq_change(vgic, irq, irq_lpi_restore, state), target);
 }

@@ -50,7 +50,10 @@ bool redist_run_work(struct vgic_vcpu *vcpu, int *steps);
 /* All of it at once, for the VMM. */
 void redist_finish_work(struct vgic_vcpu *vcpu);
 
-/* The state of an LPI from an image: mapped or not it stays; @bits are IRQ_ENABLED and IRQ_PENDING. */
+/* A translation from an image appears. The LPI is mapped by lpi_restore(), which has to follow. Returns the value. */
+uint64_t lpi_restore_mapping(struct vgic *vgic, struct irq *irq);
+
+/* The state of an LPI from an image; mapped if a translation leads to it; @bits are IRQ_ENABLED and IRQ_PENDING. */
 void lpi_restore(struct vgic *vgic, struct irq *irq, uint32_t target, uint8_t priority, irq_word bits);
 
 /* Reset: nothing is pending, all redistributors have LPIs disabled. Translations have been removed before. */

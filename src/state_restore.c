@@ -40,6 +40,7 @@ struct restore {
 	struct conf_record config;
 	uint16_t *index_by_place;     /* vCPUs of the image, here */
 	struct its_image *its_images; /* checks, and collections */
+	uint8_t *lpis_seen;           /* one bit for each LPI that has a record */
 };
 
 /* An array in a section, while it is read. */
@@ -414,8 +415,9 @@ static int check_lpis(struct restore *r)
 
 		stream_lpi(&at, &lpi);
 		if (!lpi_could_be(r, &lpi, last))
-			err = damaged(r, "state of an LPI", lpi.intid, offset);
+			return damaged(r, "state of an LPI", lpi.intid, offset);
 		last = lpi.intid;
+		r->lpis_seen[(last - FIRST_LPI) / 8] |= (uint8_t)(1u << last % 8);
 	}
 	return err;
 }
@@ -483,6 +485,8 @@ static int check_events(struct restore *r, uint32_t index, struct array *events,
 		/* An INTID below the LPIs wraps, and is out of range. */
 		err = its_image_add_event(&r->its_images[index], its, e.eventid, (uint64_t)e.intid - FIRST_LPI, e.icid);
 		err = judge(r, err, "events", its->map.max_translations, at);
+		if (!err && !(r->lpis_seen[(e.intid - FIRST_LPI) / 8] >> e.intid % 8 & 1))
+			err = damaged(r, "an event whose LPI has no state", e.intid, at);
 	}
 	return err;
 }
@@ -603,12 +607,12 @@ static void apply_devices(struct vgic_its *its, struct array *devices, struct ar
 		device = its_image_map_device(its, d.devid, UINT32_C(1) << d.event_id_bits, d.itt);
 		for (uint32_t i = 0; i < d.num_events; i++) {
 			struct event_record e = { 0 };
+			struct irq *irq;
 
 			s = next_record(events);
 			stream_event(&s, &e);
-			its_image_map_event(its, device,
-					    &(struct its_image_event){
-						    .eventid = e.eventid, .lpi = e.intid - FIRST_LPI, .icid = e.icid });
+			irq = &its->vgic->lpis[e.intid - FIRST_LPI];
+			its_map_add(&its->map, device, e.eventid, lpi_restore_mapping(its->vgic, irq), e.icid);
 		}
 	}
 }
@@ -775,6 +779,7 @@ static struct restore *new_restore(struct vgic *vgic)
 	r->vgic = vgic;
 	r->index_by_place = port_alloc_zeroed(vgic->num_vcpus * sizeof(*r->index_by_place), CACHE_LINE);
 	r->its_images = port_alloc_zeroed((vgic->num_itses + 1) * sizeof(*r->its_images), CACHE_LINE);
+	r->lpis_seen = port_alloc_zeroed(vgic->num_lpis / 8 + 1, CACHE_LINE);
 	return r;
 }
 
@@ -785,6 +790,7 @@ static void free_restore(struct restore *r)
 	if (r) {
 		port_free(r->its_images);
 		port_free(r->index_by_place);
+		port_free(r->lpis_seen);
 	}
 	port_free(r);
 }
@@ -820,7 +826,7 @@ int vgic_restore(struct vgic *vgic, const void *image, size_t size, struct vgic_
 	if (err)
 		return err;
 	r = new_restore(vgic);
-	err = r && r->index_by_place && r->its_images ? 0 : -ENOMEM;
+	err = r && r->index_by_place && r->its_images && r->lpis_seen ? 0 : -ENOMEM;
 	if (!err) {
 		r->image = image;
 		r->size = size;

@@ -355,7 +355,7 @@ static int make_parts(struct vgic *vgic, const struct vgic_config *config)
 void reset_registers(struct vgic *vgic)
 {
 	for (uint32_t i = 0; i < vgic->num_itses; i++)
-		its_reset(vgic->itses[i]);
+		its_reset_with_lpis(vgic->itses[i]);
 	lpi_reset(vgic);
 	vgic->work_left = false;
 	for (uint32_t i = 0; i < vgic->num_vcpus; i++) {
