@@ -88,7 +88,7 @@ demo: deps-build $(BUILD)/build.ninja ## boot Debian's arm64 Linux on libvgic, t
 	@ninja -C $(BUILD) vmm/vgic-vmm
 	@scripts/demo $(BUILD)
 
-boot-test: deps-build $(BUILD)/build.ninja ## the same without a terminal, checked: 1 vCPU, 2 vCPUs, ids out of order
+boot-test: deps-build $(BUILD)/build.ninja ## the same without a terminal, checked: 1 and 2 vCPUs, ids out of order, disks
 	@$(INSTALL_DEPS) --quiet guest
 	@ninja -C $(BUILD) vmm/vgic-vmm
 	@vmm/make-guest-image.sh $(BUILD)
