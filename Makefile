@@ -31,7 +31,8 @@ CHECK_GROUPS := \
 	asan-stress:$(ASAN):stress:110 \
 	tsan-stress:$(TSAN):stress:60 \
 	tsan-vmm:$(TSAN):vmm-threads:15 \
-	boot:$(BUILD):boot:70
+	boot:$(BUILD):boot:70 \
+	migrate:$(BUILD):migrate:60
 
 # What `make check-all` runs after these.
 MORE_GROUPS := \
@@ -50,7 +51,7 @@ INSTALL_DEPS := scripts/install-deps.sh
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help deps all demo boot-test guest-oracle kvm-oracle check check-all model bench bench-instructions format lint install clean
+.PHONY: help deps all demo boot-test migrate-test guest-oracle kvm-oracle check check-all model bench bench-instructions format lint install clean
 
 help: ## print this list
 	@echo 'libvgic: an Arm GICv3 interrupt controller in software. Targets:'
@@ -93,6 +94,12 @@ boot-test: deps-build $(BUILD)/build.ninja ## the same without a terminal, check
 	@ninja -C $(BUILD) vmm/vgic-vmm
 	@vmm/make-guest-image.sh $(BUILD)
 	@vmm/boot-test.sh --build $(BUILD)
+
+# SAVES=n, SEED=n: so many saves, at other moments.
+migrate-test: deps-build $(BUILD)/build.ninja ## save a Linux with disks at 20 moments, each time going on in a new process
+	@$(INSTALL_DEPS) --quiet guest
+	@ninja -C $(BUILD) vmm/vgic-vmm
+	@vmm/migrate-test.sh --build $(BUILD) $(if $(SAVES),--saves $(SAVES)) $(if $(SEED),--seed $(SEED))
 
 guest-oracle: deps-build $(BUILD)/build.ninja ## run the bare-metal guest programs on QEMU's GIC instead
 	@$(INSTALL_DEPS) --quiet oracle

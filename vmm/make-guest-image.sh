@@ -138,14 +138,15 @@ make_initrd()
 	root=$guest/initrd
 	rm -rf "$root"
 	mkdir -p "$root/bin" "$root/proc" "$root/sys" "$root/dev" "$root/tmp"
-	cp "$src/guest-image/init" "$src/guest-image/selftest" "$src/guest-image/disktest" "$root/"
+	cp "$src/guest-image/init" "$src/guest-image/selftest" "$src/guest-image/disktest" \
+		"$src/guest-image/migratetest" "$root/"
 	cp "$guest/busybox" "$root/bin/busybox"
 	mkdir "$root/modules"
 	module_names >"$root/modules/order"
 	for module in $(module_names); do
 		cp "$guest/modules/$module.ko" "$root/modules/"
 	done
-	chmod 755 "$root/init" "$root/selftest" "$root/disktest" "$root/bin/busybox"
+	chmod 755 "$root/init" "$root/selftest" "$root/disktest" "$root/migratetest" "$root/bin/busybox"
 	find "$root" -exec touch -h -d @0 {} +
 	# Not compressed: an emulated CPU takes longer to decompress it than to copy it.
 	(cd "$root" && find . | LC_ALL=C sort | cpio -o -H newc --reproducible --owner 0:0 --quiet) \

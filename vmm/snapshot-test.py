@@ -1,0 +1,258 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Tests the files of saved machines from outside: what is in them, and what is refused.
+
+    snapshot-test.py VGIC_VMM [--rounds N] [--seed N]
+
+Small guests are saved and continued; then their files are cut, damaged and forged, with
+right checksums, and have to be refused with a message, or to run: never to crash. This
+is a second implementation of the container that docs/vmm-snapshot.md describes. Reports
+in TAP.
+"""
+import argparse
+import os
+import random
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+
+UART = 0xd2a12001  # mov x1, #0x9000000
+OFF = [0x52b08000, 0x72800100, 0xd4000002]  # PSCI SYSTEM_OFF
+HELLO = [UART, 0x100000a2, 0x38401443, 0x340000e3, 0x39000023, 0x17fffffd,
+         0x6c6c6568, 0x67202c6f, 0x74736575, 0x0000000a] + OFF
+# Counts in v0 and x4 to 2^24, and prints the two upper digits, in letters, of their sum: A and A if nothing was lost.
+COUNT = [
+    UART,
+    0xd2800004,              # mov  x4, #0
+    0x4f000400,              # movi v0.4s, #0
+    0x4f000421,              # movi v1.4s, #1
+    0x91000484,              # 1: add x4, x4, #1
+    0x4ea18400,              # add  v0.4s, v0.4s, v1.4s
+    0xd358fc85,              # lsr  x5, x4, #24
+    0xb4ffffa5,              # cbz  x5, 1b
+    0x0e0c3c06,              # umov w6, v0.s[1]
+    0x6b0400c7,              # subs w7, w6, w4
+    0x110104e7,              # add  w7, w7, #'A'
+    0x39000027,              # strb w7, [x1]
+] + OFF
+FPEN = [0xd2a00600, 0xd5181040, 0xd5033fdf]  # mov x0, #3 << 20; msr cpacr_el1, x0; isb
+SPIN = [0x14000000]
+
+HEADER = struct.Struct('<8sII')
+HEAD = struct.Struct('<8sIIQ')
+
+
+def parse(data):
+    """The sections as [tag, number, payload], without the end."""
+    magic, version, crc = HEADER.unpack_from(data)
+    assert magic == b'VGIC-VMM' and version == 1 and crc == zlib.crc32(data[:12])
+    at = HEADER.size
+    sections = []
+    while True:
+        tag, number, crc, length = HEAD.unpack_from(data, at)
+        payload = data[at + HEAD.size:at + HEAD.size + length]
+        head = data[at:at + HEAD.size]
+        assert len(payload) == length and crc == zlib.crc32(head[:12] + head[16:] + payload)
+        at += HEAD.size + length
+        tag = tag.rstrip(b'\0').decode()
+        if tag == 'end':
+            assert number == len(sections) and length == 0 and at == len(data)
+            return sections
+        sections.append([tag, number, payload])
+
+
+def build(sections, version=1, end=None):
+    """A file with right checksums."""
+    start = struct.pack('<8sI', b'VGIC-VMM', version)
+    out = [start, struct.pack('<I', zlib.crc32(start))]
+    for tag, number, payload in sections + [['end', len(sections) if end is None else end, b'']]:
+        first = struct.pack('<8sI', tag.encode(), number)
+        last = struct.pack('<Q', len(payload))
+        out += [first, struct.pack('<I', zlib.crc32(first + last + payload)), last, payload]
+    return b''.join(out)
+
+
+class Test:
+    def __init__(self, vmm):
+        self.vmm = vmm
+        self.count = 0
+        self.failed = 0
+
+    def report(self, name, ok, *comments):
+        self.count += 1
+        self.failed += not ok
+        print(f"{'ok' if ok else 'not ok'} {self.count} - {name}", flush=True)
+        for comment in comments if not ok else ():
+            print('#', str(comment).replace('\n', '\n# '), flush=True)
+
+    def run(self, *options):
+        return subprocess.run([self.vmm, *map(str, options)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=60, text=True, errors='replace')
+
+    def expect(self, name, result, status, message='', output=None):
+        ok = result.returncode == status and message in result.stderr
+        ok = ok and (output is None or result.stdout == output)
+        self.report(name, ok, result)
+
+
+def program(name, words):
+    with open(name, 'wb') as f:
+        f.write(b''.join(struct.pack('<I', word) for word in words))
+
+
+def boot(name, *options):
+    return ['--kernel', name, '--load-address', '0x40080000', *MACHINE, *options]
+
+
+MACHINE = ['--memory', '16']
+
+
+def load(*options):
+    return ['--load', 'state', *MACHINE, *options]
+
+
+def write(data, name='state'):
+    with open(name, 'wb') as f:
+        f.write(data)
+
+
+def read(name='state'):
+    with open(name, 'rb') as f:
+        return f.read()
+
+
+def continued(t):
+    for form in 'image', 'attributes':
+        for mode in '--virtual-time', '--real-time':
+            r = t.run(*boot('hello', mode, '--save-to', 'state', '--save-at', 'o, g', '--save-gic', form))
+            rest = t.run(*load(mode))
+            t.report(f'{form}, {mode[2:]}: what the guest prints goes on where it was saved',
+                     r.returncode == 0 and rest.returncode == 0 and 'o, g' in r.stdout and
+                     r.stdout + rest.stdout == 'hello, guest\n', r, rest)
+    sections = parse(read())
+    tags = {tag for tag, _, _ in sections}
+    t.report('the sections are those that are documented',
+             tags == {'machine', 'vcpu', 'uart', 'testdev', 'gic-attr', 'ram'}, tags)
+    t.report('zeros are not in the file', len(read()) < 200000, len(read()))
+    t.report('nobody else can read the guest\'s memory', os.stat('state').st_mode & 0o77 == 0)
+    # Again and again, in the middle of a loop that counts in a general and in a vector register.
+    r = t.run(*boot('count', '--save-to', 'state', '--save-after', 1000))
+    saves = 0
+    while r.returncode == 0 and 'saved' in r.stderr and saves < 50:
+        saves += 1
+        r = t.run(*load('--save-to', 'state', '--save-after', 7654321))
+    t.report('general and vector registers are saved', saves == 9 and r.stdout == 'A\n', saves, r)
+    with subprocess.Popen([t.vmm, *boot('spin', '--save-to', 'signal')], stdin=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, text=True) as p:
+        deadline = time.monotonic() + 30
+        # The machine runs when it has something to be signalled: ask until it has saved.
+        while p.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.5)
+            p.send_signal(signal.SIGUSR1)
+        p.wait(10)
+        t.report('SIGUSR1 saves', p.returncode == 0 and parse(read('signal')))
+
+
+def refused(t):
+    t.expect('--save-at without --save-to is a usage error', t.run(*boot('hello', '--save-at', 'x')), 2, '--save-to')
+    t.expect('--load with --kernel is a usage error', t.run(*load('--kernel', 'x')), 2, '--kernel')
+    t.expect('--save-gic knows two forms', t.run(*boot('hello', '--save-gic', 'x')), 2, '"attributes"')
+    t.expect('a file that is not there', t.run('--load', 'nothing'), 1, 'cannot open nothing')
+    t.expect('a directory', t.run('--load', '.'), 1, 'no saved machine')
+    r = t.run(*boot('hello', '--save-to', 'nothing/x', '--save-at', 'o, g'))
+    t.expect('a save that fails is reported, and the guest goes on', r, 0, 'cannot be saved', 'hello, guest\n')
+    t.run(*boot('count', '--save-to', 'state', '--save-after', 1000, '--cpus', 2, '--disk', 'disk'))
+    good = read()
+    sections = parse(good)
+    machine = ['--cpus', '2', '--disk', 'disk']
+    t.expect('the file is right', t.run(*load(*machine)), 0, '', 'A\n')
+    t.expect('another number of vCPUs', t.run(*load('--cpus', 3, '--disk', 'disk')), 1, 'it has 2 vCPUs')
+    t.expect('other ids of vCPUs', t.run(*load(*machine, '--vcpu-ids', '1,0')), 1, 'other ids')
+    t.expect('another size of memory', t.run('--load', 'state', '--memory', '17', *machine), 1, 'KiB of memory')
+    t.expect('fewer disks', t.run(*load('--cpus', 2)), 1, 'it has 1 disks')
+    t.expect('another kind of disk', t.run(*load('--cpus', 2, '--disk', 'disk,readonly')), 1, 'other features')
+    t.expect('another number of queues', t.run(*load('--cpus', 2, '--disk', 'disk,queues=3')), 1, 'other queues')
+    for cut in 0, 7, 16, 40, len(good) // 2, len(good) - 1:
+        write(good[:cut])
+        t.expect(f'cut to {cut} bytes', t.run(*load(*machine)), 1, 'cannot be loaded: it is')
+    for at in 3, 9, 14, 20, 30, 60, len(good) // 2, len(good) - 20:
+        write(good[:at] + bytes([good[at] ^ 1]) + good[at + 1:])
+        t.expect(f'byte {at} damaged', t.run(*load(*machine)), 1, 'cannot be loaded: it is')
+    write(good + b'x')
+    t.expect('something behind the end', t.run(*load(*machine)), 1, 'behind its end')
+    write(build(sections, version=2))
+    t.expect('another version', t.run(*load(*machine)), 1, 'version 2')
+    write(build(sections, end=3))
+    t.expect('another number of sections', t.run(*load(*machine)), 1, 'should have 3 sections')
+    for i, (tag, number, payload) in enumerate(sections):
+        if tag == 'ram':
+            continue
+        write(build(sections[:i] + sections[i + 1:]))
+        t.expect(f'without {tag} {number}', t.run(*load(*machine)), 1, f'no section "{tag}" {number}')
+        if tag == 'gic':
+            continue
+        for what, data in ('longer', payload + b'x'), ('shorter', payload[:-1]):
+            write(build(sections[:i] + [[tag, number, data]] + sections[i + 1:]))
+            t.expect(f'{what} {tag} {number}', t.run(*load(*machine)), 1, f'it is {what} than')
+    write(build(sections + [['vcpu', 2, b'']]))
+    t.expect('one section more', t.run(*load(*machine)), 1, 'section "vcpu" 2, which nothing')
+    write(build(sections + [['ram', 99, struct.pack('<Q', 16 << 20) + b'x']]))
+    t.expect('memory that the machine lacks', t.run(*load(*machine)), 1, 'outside of the machine')
+
+
+def forged(t, rounds, seed):
+    """Any value anywhere, with right checksums: refused, or it runs."""
+    rng = random.Random(seed)
+    bad = []
+    refusals = 0
+    for i in range(rounds):
+        form = 'attributes' if i % 2 else 'image'
+        if i < 2:
+            t.run(*boot('count', '--save-to', form, '--save-after', 1000, '--cpus', 2, '--disk', 'disk',
+                        '--save-gic', form))
+        sections = [[tag, number, bytearray(data)] for tag, number, data in parse(read(form))]
+        victim = rng.choice([s for s in sections if s[0] != 'ram'])[2]
+        for _ in range(rng.choice((1, 1, 2, 8))):
+            at = rng.randrange(len(victim))
+            value = rng.choice((b'\0', b'\xff', b'\1', bytes([rng.randrange(256)]))) * rng.choice((1, 2, 4, 8))
+            victim[at:at + len(value)] = value[:len(victim) - at]
+        write(build([[tag, number, bytes(data)] for tag, number, data in sections]))
+        try:
+            r = t.run(*load('--cpus', 2, '--disk', 'disk', '--timeout', '0.5', '--no-reboot'))
+            refusals += 'cannot be loaded' in r.stderr
+            if r.returncode not in (0, 1, 3, 4) or 'Sanitizer' in r.stderr:
+                bad.append((i, r))
+        except subprocess.TimeoutExpired as e:
+            bad.append((i, e))
+    t.report(f'{rounds} forged files are refused, or run', not bad, *bad[:3])
+    t.report('some of them are refused', refusals > rounds // 10, refusals)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split('\n', maxsplit=1)[0])
+    parser.add_argument('vmm', metavar='VGIC_VMM')
+    parser.add_argument('--rounds', type=int, default=20, help='forged files (default: %(default)s)')
+    parser.add_argument('--seed', type=int, default=1)
+    args = parser.parse_args()
+    t = Test(os.path.realpath(args.vmm))
+    with tempfile.TemporaryDirectory() as work:
+        os.chdir(work)
+        program('hello', HELLO)
+        program('count', FPEN + COUNT)
+        program('spin', SPIN)
+        with open('disk', 'wb') as f:
+            f.truncate(65536)
+        continued(t)
+        refused(t)
+        forged(t, args.rounds, args.seed)
+        os.chdir('/')
+    print(f'1..{t.count}')
+    return t.failed > 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
