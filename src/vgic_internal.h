@@ -18,6 +18,7 @@
  *   state.h      save and restore: see there
  *   route.[ch]   GSIs to interrupts     deactivate.h         deactivation, resampling
  *   irqfd.c      eventfds to GSIs       msix.c               MSI-X and MSI of a device
+ *   baser.h      attributes of tables
  *
  * There is one lock, config_lock. It guards what the configuration path changes
  * beside state words: see each field below. No delivery takes it, and no lock is
