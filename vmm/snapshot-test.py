@@ -41,6 +41,33 @@ COUNT = [
 ] + OFF
 FPEN = [0xd2a00600, 0xd5181040, 0xd5033fdf]  # mov x0, #3 << 20; msr cpacr_el1, x0; isb
 SPIN = [0x14000000]
+# Raises SPI 40 by the test device, prints x; then whether it is pending, and again after lowering it.
+LINE = [
+    UART,
+    0xd2a14002,              # mov  x2, #0xa000000
+    0xd2a10005,              # mov  x5, #0x8000000
+    0x52800503, 0x72b00003,  # mov  w3, #40 | 1 << 31
+    0xb9000043,              # str  w3, [x2]
+    0x52800f04, 0x39000024,  # 'x'
+    0x14000001,              # b    .+4, behind which the machine is saved
+    0xb94204a6,              # ldr  w6, [x5, #GICD_ISPENDR1]
+    0x530820c6,              # ubfx w6, w6, #8, #1
+    0x1100c0c6, 0x39000026,  # print it
+    0x52800503, 0xb9000043,  # lower it
+    0xb94204a6, 0x530820c6, 0x1100c0c6, 0x39000026,
+] + OFF
+# Prints x, then 0 if less than 1024 ticks of the counter have passed, in virtual time.
+CLOCK = [
+    UART,
+    0x52800f04,              # mov  w4, #'x'
+    0xd53be047,              # mrs  x7, cntvct_el0
+    0x39000024,              # strb w4, [x1]
+    0x14000001,              # b    .+4
+    0xd53be048,              # mrs  x8, cntvct_el0
+    0xcb070108,              # sub  x8, x8, x7
+    0xd34afd08,              # lsr  x8, x8, #10
+    0x9100c108, 0x39000028,  # print it
+] + OFF
 
 HEADER = struct.Struct('<8sII')
 HEAD = struct.Struct('<8sIIQ')
@@ -146,6 +173,12 @@ def continued(t):
         saves += 1
         r = t.run(*load('--save-to', 'state', '--save-after', 7654321))
     t.report('general and vector registers are saved', saves == 9 and r.stdout == 'A\n', saves, r)
+    for form in 'image', 'attributes':
+        t.run(*boot('line', '--save-to', 'state', '--save-at', 'x', '--save-gic', form))
+        t.expect(f'{form}: a line is up until its device lowers it', t.run(*load()), 0, '', '10\n')
+    t.run(*boot('clock', '--save-to', 'state', '--save-at', 'x'))
+    time.sleep(1)
+    t.expect('the guest\'s time stands still meanwhile', t.run(*load()), 0, '', '0\n')
     with subprocess.Popen([t.vmm, *boot('spin', '--save-to', 'signal')], stdin=subprocess.DEVNULL,
                           stderr=subprocess.PIPE, text=True) as p:
         deadline = time.monotonic() + 30
@@ -244,6 +277,8 @@ def main():
         program('hello', HELLO)
         program('count', FPEN + COUNT)
         program('spin', SPIN)
+        program('line', LINE)
+        program('clock', CLOCK)
         with open('disk', 'wb') as f:
             f.truncate(65536)
         continued(t)
