@@ -13,11 +13,14 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <vgic/state.h>
 
 #include "rig.h"
+#include "snapshot_file.h"
 #include "virtio_pci.h"
 
 #define SLOT    1u
@@ -739,6 +742,161 @@ static void a_reset_stops_what_is_under_way(void **state)
 	stop(&f);
 }
 
+/* ---- Saved and loaded ------------------------------------------------------------------------------ */
+
+static void save(struct fixture *f, const char *path)
+{
+	struct snapshot_out out;
+
+	snapshot_out_open(&out, path);
+	snapshot_out_begin(&out, "virtio", 0);
+	virtio_pci_save(f->transport, &out);
+	snapshot_out_end(&out);
+	assert_int_equal(snapshot_out_close(&out, true), 0);
+}
+
+/* Another device with the same memory. It does not go on yet. */
+static void load(struct fixture *f, const struct fixture *from, bool threads, const char *path)
+{
+	struct snapshot_file file;
+	struct snapshot_in in;
+
+	start_disk(f, threads, false);
+	memcpy(f->rig.ram.host, from->rig.ram.host, RIG_RAM_SIZE);
+	for (unsigned i = 0; i < QUEUES; i++) {
+		f->rings[i] = from->rings[i];
+		f->rings[i].ram = &f->rig.ram;
+	}
+	assert_int_equal(snapshot_file_open(&file, path), 0);
+	assert_int_equal(snapshot_in_begin(&in, &file, "virtio", 0), 0);
+	virtio_pci_load(f->transport, &in);
+	assert_int_equal(snapshot_in_end(&in), 0);
+	snapshot_file_close(&file);
+}
+
+/* Save @from, and go on in @to with a device of the other kind: served by threads, or not. */
+static void move(struct fixture *to, struct fixture *from, bool threads)
+{
+	char directory[] = "/tmp/vgic-vmm-test-XXXXXX";
+	char path[64];
+
+	assert_non_null(mkdtemp(directory));
+	snprintf(path, sizeof(path), "%s/state", directory);
+	save(from, path);
+	load(to, from, !threads, path);
+	assert_int_equal(rig_messages(&to->rig), 0);
+	virtio_pci_resume(to->transport);
+	unlink(path);
+	rmdir(directory);
+}
+
+static void offer_read(struct fixture *f, uint64_t sector)
+{
+	put_header(f, HEADER, IN, sector);
+	put(f, 0, 0, HEADER, 16, DESC_NEXT);
+	put(f, 0, 1, DATA, SECTOR, DESC_NEXT | DESC_WRITE);
+	put(f, 0, 2, STATUS, 1, DESC_WRITE);
+	ring_offer(&f->rings[0], 0);
+	notify(f, 0);
+}
+
+static void wait_for_end(struct fixture *f)
+{
+	uint32_t id;
+
+	while (!ring_take(&f->rings[0], &id, &f->written))
+		sched_yield();
+}
+
+/* Everything that the driver has set up is there, and works. */
+static void a_loaded_disk_goes_on(void **state)
+{
+	struct fixture from;
+	struct fixture to;
+
+	start(&from, with_threads(state));
+	assert_int_equal(request(&from, 0, IN, 3, SECTOR), OK);
+	virtio_pci_pause(from.transport);
+	move(&to, &from, with_threads(state));
+	stop(&from);
+	assert_int_equal(device_status(&to), 0xf);
+	for (unsigned round = 0; round < 2u * SIZE; round++) {
+		assert_int_equal(request(&to, round % QUEUES, IN, round, SECTOR), OK);
+		assert_true(all_are(data(&to), SECTOR, (unsigned char)(round + 1)));
+	}
+	stop(&to);
+}
+
+/* The controller is paused before the disk stops: what ends in between is refused, and signalled by the other. */
+static void an_interrupt_that_is_not_accepted_is_sent_after_loading(void **state)
+{
+	struct fixture from;
+	struct fixture to;
+
+	start(&from, with_threads(state));
+	vgic_pause(from.rig.vgic);
+	offer_read(&from, 5);
+	wait_for_end(&from);
+	virtio_pci_pause(from.transport);
+	move(&to, &from, with_threads(state));
+	while (!rig_took(&to.rig, 1))
+		sched_yield();
+	assert_true(all_are(data(&to), SECTOR, 6));
+	/* One whose save has failed sends it itself. */
+	rig_took(&from.rig, 1);
+	vgic_resume(from.rig.vgic);
+	virtio_pci_resume(from.transport);
+	assert_true(rig_took(&from.rig, 1));
+	/* Once. */
+	virtio_pci_pause(from.transport);
+	virtio_pci_resume(from.transport);
+	assert_false(rig_took(&from.rig, 1));
+	stop(&from);
+	stop(&to);
+}
+
+static void an_interrupt_behind_a_mask_is_saved(void **state)
+{
+	struct fixture from;
+	struct fixture to;
+
+	start(&from, with_threads(state));
+	rig_write(&from.rig, TABLE + 16 + 12, 4, 1);
+	offer_read(&from, 5);
+	wait_for_end(&from);
+	virtio_pci_pause(from.transport);
+	move(&to, &from, with_threads(state));
+	stop(&from);
+	assert_int_equal(rig_messages(&to.rig), 0);
+	rig_write(&to.rig, TABLE + 16 + 12, 4, 0);
+	assert_true(rig_took(&to.rig, 1));
+	stop(&to);
+}
+
+/* The threads are gone when the driver notifies: the request stays, and is the other's. */
+static void a_request_that_was_not_begun_is_done_after_loading(void **state)
+{
+	struct fixture from;
+	struct fixture to;
+
+	(void)state;
+	start(&from, true);
+	virtio_pci_pause(from.transport);
+	offer_read(&from, 5);
+	assert_false(ring_has_more(&from.rings[0]));
+	move(&to, &from, true);
+	wait_for_end(&to);
+	assert_true(all_are(data(&to), SECTOR, 6));
+	while (!rig_took(&to.rig, 1))
+		sched_yield();
+	assert_false(ring_has_more(&from.rings[0]));
+	/* And if the save has failed, its own. */
+	virtio_pci_resume(from.transport);
+	wait_for_end(&from);
+	stop(&from);
+	stop(&to);
+}
+
 /* Each test twice. */
 #define BOTH_WAYS(test)                                                                                                \
 	{ #test, test, NULL, NULL, NULL },                                                                             \
@@ -770,6 +928,10 @@ int main(void)
 		BOTH_WAYS(a_broken_queue_fails_the_device),
 		BOTH_WAYS(nothing_a_driver_does_reaches_further),
 		BOTH_WAYS(a_reset_stops_what_is_under_way),
+		BOTH_WAYS(a_loaded_disk_goes_on),
+		BOTH_WAYS(an_interrupt_that_is_not_accepted_is_sent_after_loading),
+		BOTH_WAYS(an_interrupt_behind_a_mask_is_saved),
+		cmocka_unit_test(a_request_that_was_not_begun_is_done_after_loading),
 	};
 
 	return RUN_TESTS("virtio_blk", tests);
