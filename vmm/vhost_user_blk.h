@@ -6,6 +6,10 @@
  * for each queue is its interrupt, which does not pass the thread that runs the
  * vCPUs.
  *
+ * Trust. What the back end says is checked, but it shares the guest's memory, and the
+ * files behind the eventfds: one that makes those blocking, and fills them, can hold
+ * up the thread that runs the vCPUs. There is no other way to write to an eventfd.
+ *
  * When the back end goes away the user is told, once, and the device says
  * DEVICE_NEEDS_RESET; VMM and guest go on.
  *
