@@ -359,6 +359,41 @@ static void active_spi_is_ended_where_it_was_acknowledged(void **state)
 	machine_stop(m);
 }
 
+/* ISACTIVER and ICACTIVER tell of, and act on, vCPUs that are in the guest: nothing of the state is parked with them. */
+static void active_state_of_a_running_vcpu_is_seen_and_changed(void **state)
+{
+	struct machine *m = machine_open(2);
+
+	(void)state;
+	irq_set_up(m, 0, 40, 1, 0x80);
+	irq_set_up(m, 0, 27, 1, 0x40);
+	assert_int_equal(vgic_pulse_spi(m->vgic, 40), 1);
+	assert_int_equal(vgic_enter_guest(vcpu_of(m, 0)), VGIC_LINE_IRQ);
+	assert_int_equal(ack1(m, 0), 40);
+	assert_int_equal(dist_read(m, GICD_ISACTIVER + 4), 1u << (40 - 32));
+	assert_int_equal(dist_read(m, GICD_ICACTIVER + 4), 1u << (40 - 32));
+	/* What another vCPU makes active is not signalled here, though its priority would preempt. */
+	redist_write(m, 0, GICR_ISACTIVER0, 1u << 27);
+	redist_write(m, 0, GICR_ISPENDR0, 1u << 27);
+	assert_int_equal(vgic_poll_lines(vcpu_of(m, 0)), 0);
+	redist_write(m, 0, GICR_ICACTIVER0, 1u << 27);
+	assert_int_equal(vgic_poll_lines(vcpu_of(m, 0)), VGIC_LINE_IRQ);
+	assert_int_equal(ack1(m, 0), 27);
+	assert_int_equal(redist_read(m, 0, GICR_ISACTIVER0), 1u << 27);
+	eoi1(m, 0, 27);
+	/* The interrupt is free at once; the running priority is dropped by the EOI only. */
+	dist_write(m, GICD_ICACTIVER + 4, 1u << (40 - 32));
+	assert_int_equal(dist_read(m, GICD_ISACTIVER + 4), 0);
+	assert_int_equal(vgic_pulse_spi(m->vgic, 40), 1);
+	assert_int_equal(vgic_poll_lines(vcpu_of(m, 0)), 0);
+	eoi1(m, 0, 40);
+	assert_int_equal(errors_of(m, VGIC_GUEST_EOI_UNEXPECTED), 1);
+	assert_int_equal(vgic_poll_lines(vcpu_of(m, 0)), VGIC_LINE_IRQ);
+	assert_int_equal(ack1(m, 0), 40);
+	vgic_exit_guest(vcpu_of(m, 0));
+	machine_stop(m);
+}
+
 /* ---- Re-evaluation ---- */
 
 static void group_enable_lets_pending_interrupts_through(void **state)
@@ -563,6 +598,7 @@ int main(void)
 		cmocka_unit_test(reset_route_without_vcpu_at_affinity_0),
 		cmocka_unit_test(pending_spi_follows_its_route),
 		cmocka_unit_test(active_spi_is_ended_where_it_was_acknowledged),
+		cmocka_unit_test(active_state_of_a_running_vcpu_is_seen_and_changed),
 		cmocka_unit_test(group_enable_lets_pending_interrupts_through),
 		cmocka_unit_test(enable_delivers_what_was_latched),
 		cmocka_unit_test(disable_takes_a_signalled_interrupt_back),
