@@ -24,7 +24,7 @@ UART = 0xd2a12001  # mov x1, #0x9000000
 OFF = [0x52b08000, 0x72800100, 0xd4000002]  # PSCI SYSTEM_OFF
 HELLO = [UART, 0x100000a2, 0x38401443, 0x340000e3, 0x39000023, 0x17fffffd,
          0x6c6c6568, 0x67202c6f, 0x74736575, 0x0000000a] + OFF
-# Counts in v0 and x4 to 2^24, and prints the two upper digits, in letters, of their sum: A and A if nothing was lost.
+# Counts in v0 and x4 to 2^24, and prints A if they are the same.
 COUNT = [
     UART,
     0xd2800004,              # mov  x4, #0
@@ -35,7 +35,7 @@ COUNT = [
     0xd358fc85,              # lsr  x5, x4, #24
     0xb4ffffa5,              # cbz  x5, 1b
     0x0e0c3c06,              # umov w6, v0.s[1]
-    0x6b0400c7,              # subs w7, w6, w4
+    0x6b0400df, 0x1a9f07e7,  # cmp  w6, w4; cset w7, ne
     0x110104e7,              # add  w7, w7, #'A'
     0x39000027,              # strb w7, [x1]
 ] + OFF
@@ -56,9 +56,12 @@ LINE = [
     0x52800503, 0xb9000043,  # lower it
     0xb94204a6, 0x530820c6, 0x1100c0c6, 0x39000026,
 ] + OFF
-# Prints x, then 0 if less than 1024 ticks of the counter have passed, in virtual time.
+# Counts to 2^20, so that time passes. Prints x, then 0 if less than 1024 ticks of the counter have passed, in virtual time.
 CLOCK = [
     UART,
+    0xd2a00209,              # mov  x9, #1 << 20
+    0xf1000529,              # 1: subs x9, x9, #1
+    0x54ffffe1,              # b.ne 1b
     0x52800f04,              # mov  w4, #'x'
     0xd53be047,              # mrs  x7, cntvct_el0
     0x39000024,              # strb w4, [x1]
