@@ -425,9 +425,9 @@ static uint64_t read_ctlr(struct vgic_vcpu *vcpu)
 	const struct vgic *vgic = vcpu->vgic;
 	uint64_t value = vcpu->cpuif.ctlr | (PRIORITY_BITS - 1) << ICC_CTLR_PRIBITS_SHIFT;
 
-	if (vgic_has(vgic, VGIC_FEATURE_LPIS) && vgic->lpi_id_bits > 16)
+	if (vgic_has(vgic, VGIC_FEATURE_ICC_ID24) || (vgic_has(vgic, VGIC_FEATURE_LPIS) && vgic->lpi_id_bits > 16))
 		value |= 1u << ICC_CTLR_IDBITS_SHIFT; /* 24 bits of INTID: the only size beside 16 */
-	if (vgic_has(vgic, VGIC_FEATURE_A3V))
+	if (vgic_has(vgic, VGIC_FEATURE_A3V) || vgic_has(vgic, VGIC_FEATURE_ICC_A3V))
 		value |= ICC_CTLR_A3V;
 	if (vgic_has(vgic, VGIC_FEATURE_RSS))
 		value |= ICC_CTLR_RSS;

@@ -122,7 +122,13 @@ enum vgic_profile {
 #define VGIC_FEATURE_DPGS     (1u << 5) /* GICR_CTLR.DPG0 and DPG1NS; needs ONE_OF_N */
 #define VGIC_FEATURE_STATUSR  (1u << 6) /* GICD_STATUSR, GICR_STATUSR */
 #define VGIC_FEATURE_WAKER    (1u << 7) /* GICR_WAKER; without it the register is RAZ/WI and a vCPU is awake */
-#define VGIC_FEATURES_ALL     0xffu
+/*
+ * ICC_CTLR as KVM shows it, which takes these fields from the host's processor whatever the distributor says: set them in
+ * VGIC_PROFILE_KVM to what that KVM shows, or neither takes the other's ICC_CTLR.
+ */
+#define VGIC_FEATURE_ICC_A3V  (1u << 8) /* A3V is 1, also without VGIC_FEATURE_A3V */
+#define VGIC_FEATURE_ICC_ID24 (1u << 9) /* IDbits says 24 bits, whatever lpi_id_bits is */
+#define VGIC_FEATURES_ALL     0x3ffu
 
 /* One vCPU. */
 struct vgic_vcpu_config {

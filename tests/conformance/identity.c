@@ -188,6 +188,11 @@ static void icc_ctlr_shows_the_features(void **state)
 	m = start_with(VGIC_PROFILE_KVM, 0);
 	assert_int_equal(icc_read(m, 0, VGIC_ICC_CTLR_EL1), 0x400);
 	machine_stop(m);
+	/* As of a KVM on a processor that has both; the distributor does not know of it. */
+	m = start_with(VGIC_PROFILE_KVM, VGIC_FEATURE_ICC_A3V | VGIC_FEATURE_ICC_ID24);
+	assert_int_equal(icc_read(m, 0, VGIC_ICC_CTLR_EL1), 0x8c00);
+	assert_int_equal(dist_read(m, GICD_TYPER) & GICD_TYPER_A3V, 0);
+	machine_stop(m);
 }
 
 static void sre_is_always_on(void **state)

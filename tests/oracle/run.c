@@ -395,21 +395,6 @@ static void run_migrate(struct runner *r)
 		fputs("saved", r->out);
 }
 
-static void run_ctlr(struct runner *r, const struct op *op)
-{
-	struct attr_request request = op->attr;
-	int err = target_attr(r->target, &request);
-
-	request.set = true;
-	request.value = (request.value & ~UINT64_C(3)) | op->value;
-	if (err == 0)
-		err = target_attr(r->target, &request);
-	if (err < 0)
-		print_errno(r->out, err);
-	else
-		fputs("ok", r->out);
-}
-
 /* ---- Operations ---------------------------------------------------------------------------------------- */
 
 static void print_result(struct runner *r, int result)
@@ -476,9 +461,6 @@ static void run_op(struct runner *r, const struct op *op)
 		break;
 	case OP_MIGRATE:
 		run_migrate(r);
-		break;
-	case OP_CTLR:
-		run_ctlr(r, op);
 		break;
 	case OP_WORDS:
 		for (uint64_t at = 0; at < op->length; at += 8)

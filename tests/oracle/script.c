@@ -630,7 +630,7 @@ static void parse_line_level(struct parser *p, struct op *op, enum op_kind kind)
 	op->level = next_number(p) != 0;
 }
 
-/* What `migrate` prints beside other operations: words ADDRESS COUNT VALUE | ctlr v0 VALUE | acknowledged v0 INTID */
+/* What `migrate` prints beside other operations: words ADDRESS COUNT VALUE | acknowledged v0 INTID */
 static void parse_state(struct parser *p, struct op *op, const char *word)
 {
 	if (strcmp(word, "words") == 0) {
@@ -639,11 +639,6 @@ static void parse_state(struct parser *p, struct op *op, const char *word)
 		op->length = 8 * next_number(p);
 		op->value = next_number(p);
 		check_ram(p, op, op->length);
-	} else if (strcmp(word, "ctlr") == 0) {
-		op->kind = OP_CTLR;
-		op->attr = (struct attr_request){ .device = ATTR_VGIC, .group = ATTR_CPU_SYSREGS };
-		op->attr.attr = attr_of_vcpu(p) | sysregs[SYSREG_CTLR].encoding;
-		op->value = next_number(p);
 	} else if (strcmp(word, "acknowledged") == 0) {
 		op->kind = OP_ACKNOWLEDGED;
 		op->vcpu = next_vcpu(p);

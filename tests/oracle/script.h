@@ -36,7 +36,6 @@ enum op_kind {
 	OP_DUMP,
 	OP_BOOT,
 	OP_MIGRATE,      /* save, and print the state as operations */
-	OP_CTLR,         /* the writable bits of ICC_CTLR_EL1, by attribute */
 	OP_WORDS,        /* so many equal words of memory */
 	OP_ACKNOWLEDGED, /* `end` will end this */
 };

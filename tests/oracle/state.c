@@ -175,18 +175,15 @@ static void print_its(struct printer *p, uint32_t its)
 	print(p, "set its%u 0x0 0x%" PRIx64, its, get(p, ATTR_ITS, its, ATTR_ITS_REGS, 0) & 1);
 }
 
-/* ICC_CTLR_EL1 has bits of the host's processor, which are not to be moved: only CBPR and EOImode. */
 static void print_cpu_interface(struct printer *p, uint32_t vcpu)
 {
-	static const enum sysreg regs[] = { SYSREG_SRE,     SYSREG_PMR,     SYSREG_BPR0,  SYSREG_BPR1,
-					    SYSREG_IGRPEN0, SYSREG_IGRPEN1, SYSREG_AP0R0, SYSREG_AP1R0 };
+	static const enum sysreg regs[] = { SYSREG_SRE,     SYSREG_PMR,   SYSREG_BPR0,  SYSREG_BPR1, SYSREG_IGRPEN0,
+					    SYSREG_IGRPEN1, SYSREG_AP0R0, SYSREG_AP1R0, SYSREG_CTLR };
 	const uint64_t attr = attr_vcpu(p, vcpu);
 
 	for (unsigned i = 0; i < sizeof(regs) / sizeof(regs[0]); i++)
 		print(p, "set cpu v%u %s 0x%" PRIx64, vcpu, sysregs[regs[i]].name,
 		      get(p, ATTR_VGIC, 0, ATTR_CPU_SYSREGS, attr | sysregs[regs[i]].encoding));
-	print(p, "ctlr v%u 0x%" PRIx64, vcpu,
-	      get(p, ATTR_VGIC, 0, ATTR_CPU_SYSREGS, attr | sysregs[SYSREG_CTLR].encoding) & 3);
 }
 
 int state_print(FILE *out, unsigned line, struct target *t, const struct machine_description *description)

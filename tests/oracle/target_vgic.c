@@ -77,6 +77,8 @@ static int create_vgic(struct target *t, const struct machine_description *d)
 	config.kvm_revision = d->revision;
 	/* As in KVM: LPIs come with an ITS. */
 	config.features |= d->num_itses ? VGIC_FEATURE_LPIS : 0;
+	/* As in the processor that KVM runs on there. */
+	config.features |= VGIC_FEATURE_ICC_A3V | VGIC_FEATURE_ICC_ID24;
 	config.num_itses = d->num_itses;
 	config.itses = itses;
 	config.has_dist_base = true;

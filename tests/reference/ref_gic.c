@@ -472,9 +472,10 @@ static uint64_t read_icc_ctlr(const struct ref_gic *ref, const struct vcpu *v)
 		value |= ICC_CTLR_CBPR;
 	if (v->eoimode)
 		value |= ICC_CTLR_EOIMODE;
-	if (has_feature(ref, VGIC_FEATURE_LPIS) && ref->config.lpi_id_bits > 16)
+	if (has_feature(ref, VGIC_FEATURE_ICC_ID24) ||
+	    (has_feature(ref, VGIC_FEATURE_LPIS) && ref->config.lpi_id_bits > 16))
 		value |= 1u << ICC_CTLR_IDBITS_SHIFT;
-	if (has_feature(ref, VGIC_FEATURE_A3V))
+	if (has_feature(ref, VGIC_FEATURE_A3V) || has_feature(ref, VGIC_FEATURE_ICC_A3V))
 		value |= ICC_CTLR_A3V;
 	if (has_feature(ref, VGIC_FEATURE_RSS))
 		value |= ICC_CTLR_RSS;
