@@ -293,8 +293,9 @@ void vgic_config_init(struct vgic_config *config, enum vgic_profile profile);
  * @vgic:    where the new controller is stored; untouched on error
  *
  * All memory that the controller ever uses is allocated here: about 4 KiB; 64 bytes for each SPI and LPI INTID; for each
- * vCPU 4 KiB (18 KiB with 2^16 INTIDs), 128 bytes to find it by its affinity, and 2 bytes for each id up to the highest;
- * 128 KiB for each ITS, and what struct vgic_its_config says. All vCPUs are online and out of the guest, all registers have their reset values.
+ * vCPU 4 KiB (18 KiB with 2^16 INTIDs), up to 264 bytes to find it by its affinity, and 2 bytes for each id up to the
+ * highest; 128 KiB for each ITS, and what struct vgic_its_config says (SECURITY.md has the formula). All vCPUs are online and
+ * out of the guest, all registers have their reset values.
  *
  * Returns 0, or
  *   -EINVAL   a NULL pointer, a size field that is no known one, or a value out of its range; vCPU ids or affinities that

@@ -12,24 +12,53 @@
 
 static unsigned long num_allocations, fail_at;
 static long num_live;
+/* What is allocated: room for more pieces than any machine here has. */
+static struct piece {
+	void *memory; /* NULL: a free place */
+	size_t size;
+} pieces[512];
 
 void *__real_port_alloc_zeroed(size_t size, size_t align);
 void __real_port_free(void *memory);
 void *__wrap_port_alloc_zeroed(size_t size, size_t align);
 void __wrap_port_free(void *memory);
 
+static struct piece *find_piece(const void *memory)
+{
+	for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
+		if (pieces[i].memory == memory)
+			return &pieces[i];
+	}
+	abort();
+}
+
 void *__wrap_port_alloc_zeroed(size_t size, size_t align)
 {
 	void *memory = ++num_allocations == fail_at ? NULL : __real_port_alloc_zeroed(size, align);
 
-	num_live += memory != NULL;
+	if (memory) {
+		num_live++;
+		*find_piece(NULL) = (struct piece){ .memory = memory, .size = size };
+	}
 	return memory;
 }
 
 void __wrap_port_free(void *memory)
 {
-	num_live -= memory != NULL;
+	if (memory) {
+		num_live--;
+		find_piece(memory)->memory = NULL;
+	}
 	__real_port_free(memory);
+}
+
+static uint64_t live_bytes(void)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++)
+		sum += pieces[i].memory ? pieces[i].size : 0;
+	return sum;
 }
 
 static void create_without_memory_leaks_nothing(void **state)
@@ -267,6 +296,68 @@ static void smallest_its_works(void **state)
 		its_run(m, 0, cmd_mapd(1, 0, 0, false));
 	}
 	machine_stop(m);
+}
+
+/* ---- How much ------------------------------------------------------------------------------------------------ */
+
+static uint64_t power_of_two_from(uint64_t n)
+{
+	uint64_t power = 2;
+
+	while (power < n)
+		power *= 2;
+	return power;
+}
+
+/* The formulas of SECURITY.md. */
+static uint64_t controller_bytes(uint64_t vcpus, uint64_t highest_id, uint64_t spis, uint64_t lpis)
+{
+	const uint64_t words = (32 + spis + lpis + 63) / 64, words_over = (words + 63) / 64;
+
+	return 4096 + 64 * (spis + lpis) + vcpus * (3072 + 8 * (words + 64 * words_over)) +
+	       64 * power_of_two_from(2 * vcpus) + 4 * power_of_two_from(vcpus) + 2 * (highest_id + 1);
+}
+
+static uint64_t its_bytes(uint64_t devices, uint64_t translations)
+{
+	return 129 * 1024 + 40 * translations + 4 * power_of_two_from(2 * translations) + 32 * devices +
+	       4 * power_of_two_from(2 * devices);
+}
+
+static void memory_is_what_the_documents_say(void **state)
+{
+	static const struct {
+		uint32_t vcpus, highest_id, spis, lpi_bits, itses, devices, translations;
+	} cases[] = {
+		{ 1, 0, 32, 14, 0, 0, 0 },           { 1, 65535, 988, 16, 1, 1, 1 },
+		{ 3, 2, 256, 16, 3, 1000, 5000 },    { 16, 15, 960, 17, 1, 1024, 65536 },
+		{ 33, 100, 64, 20, 2, 65, 1 << 17 }, { 20, 19, 256, 14, 1, 1 << 14, 1025 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct machine *m = its_describe(cases[i].vcpus, cases[i].itses);
+		const uint64_t others = live_bytes();
+		uint64_t limit, used;
+
+		m->config.num_spis = cases[i].spis;
+		m->config.lpi_id_bits = cases[i].lpi_bits;
+		m->vcpus[cases[i].vcpus - 1].id = cases[i].highest_id;
+		for (uint32_t n = 0; n < cases[i].itses; n++) {
+			its_configs[n].max_devices = cases[i].devices;
+			its_configs[n].max_translations = cases[i].translations;
+		}
+		machine_start(m);
+		limit = controller_bytes(cases[i].vcpus, cases[i].highest_id, cases[i].spis,
+					 (1u << cases[i].lpi_bits) - GIC_FIRST_LPI) +
+			cases[i].itses * its_bytes(cases[i].devices, cases[i].translations);
+		used = live_bytes() - others;
+		assert_true(used <= limit);
+		/* Nor is it much less: 4 KiB, and what 3 KiB for a vCPU and 1 KiB for an ITS are too many. */
+		assert_true(limit - used <= 4096 + 512 * cases[i].vcpus + 1024 * cases[i].itses);
+		machine_stop(m);
+		assert_int_equal(live_bytes(), others);
+	}
 }
 
 /* ---- Guest memory that is not there ------------------------------------------------------------------------ */
@@ -588,6 +679,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_allocated_after_creation),
 		cmocka_unit_test(create_refuses_what_is_wrong),
 		cmocka_unit_test(smallest_its_works),
+		cmocka_unit_test(memory_is_what_the_documents_say),
 		cmocka_unit_test(unread_command_is_not_executed),
 		cmocka_unit_test(half_read_command_is_not_executed),
 		cmocka_unit_test(queue_may_end_where_memory_ends),
