@@ -101,9 +101,8 @@ save()
 	fi
 	# Between boot and load: the rest of the boot.
 	[ "$number" -eq $((saves / 3 + 1)) ] && after=(--save-at 'migrate: begin')
-	run "${from[@]}" $time --save-gic $form --save-to "$work/state.$number" "${after[@]}"
-	# A guest that came to its end before is no success.
-	[ $? -eq 0 ] && [ -s "$work/state.$number" ]
+	run "${from[@]}" $time --save-gic $form --save-to "$work/state.$number" "${after[@]}" &&
+		[ -s "$work/state.$number" ] # there is none if the guest has come to its end before
 	report "save $number: $form, ${time#--}, ${after[*]:1}" $?
 	[ "$failed" -eq 0 ] || give_up
 	rm -f "$work/state.$((number - 1))"
