@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Tests the files of saved machines from outside: what is in them, and what is refused.
 
-    snapshot-test.py VGIC_VMM [--rounds N] [--seed N]
+    snapshot-test.py VGIC_VMM [--rounds N] [--seed N] [--guests DIR [--growth X]]
 
 Small guests are saved and continued; then their files are cut, damaged and forged, with
 right checksums, and have to be refused with a message, or to run: never to crash. This
-is a second implementation of the container that docs/vmm-snapshot.md describes. Reports
-in TAP.
+is a second implementation of the container that docs/vmm-snapshot.md describes. The
+programs of tests/guest, in DIR, are saved again and again while they use the controller
+in every way, and have to see what they see without that. Reports in TAP.
 """
 import argparse
 import os
@@ -268,13 +269,42 @@ def forged(t, rounds, seed):
     t.report('some of them are refused', refusals > rounds // 10, refusals)
 
 
+def moved(t, directory, growth, seed):
+    """Bare-metal programs, in virtual time: the same bytes, however often they are moved."""
+    rng = random.Random(seed)
+    for name in 'its', 'spi', 'priority', 'state', 'routing', 'power':
+        program_file = os.path.join(directory, name + '.bin')
+        if not os.path.exists(program_file):
+            t.count += 1
+            print(f'ok {t.count} - {name} # SKIP it is not built: there is no cross compiler')
+            continue
+        machine = ['--cpus', 2, '--memory', 64, '--virtual-time', '--timeout', 50]
+        first = ['--kernel', program_file]
+        whole = t.run(*first, *machine)
+        source, printed, saves, step = first, '', 0, 400
+        while True:
+            r = t.run(*source, *machine, '--save-to', 'state', '--save-after', int(step * rng.uniform(.5, 1.5)),
+                      '--save-gic', rng.choice(('image', 'attributes')))
+            printed += r.stdout
+            if r.returncode != 0 or 'the machine is saved' not in r.stderr:
+                break
+            source = ['--load', 'state']
+            saves += 1
+            step *= growth
+        t.report(f'{name}: moved {saves} times, the same', saves > 5 and r.returncode == 0 and
+                 printed == whole.stdout and 'not ok' not in printed, saves, r, printed[-1000:])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n', maxsplit=1)[0])
     parser.add_argument('vmm', metavar='VGIC_VMM')
     parser.add_argument('--rounds', type=int, default=20, help='forged files (default: %(default)s)')
     parser.add_argument('--seed', type=int, default=1)
+    parser.add_argument('--guests', metavar='DIR', help='where the programs of tests/guest are')
+    parser.add_argument('--growth', type=float, default=1.7, help='of the time to the next save (default: %(default)s)')
     args = parser.parse_args()
     t = Test(os.path.realpath(args.vmm))
+    guests = args.guests and os.path.realpath(args.guests)
     with tempfile.TemporaryDirectory() as work:
         os.chdir(work)
         program('hello', HELLO)
@@ -287,6 +317,8 @@ def main():
         continued(t)
         refused(t)
         forged(t, args.rounds, args.seed)
+        if guests:
+            moved(t, guests, args.growth, args.seed)
         os.chdir('/')
     print(f'1..{t.count}')
     return t.failed > 0
