@@ -79,6 +79,47 @@ static int defer_edge(struct vgic_irqfds *irqfds, uint32_t gsi)
 	return 1;
 }
 
+static int inject_now(struct vgic_irqfds *irqfds, uint32_t gsi, enum vgic_irqfd_path path)
+{
+	if (irqfds->config.ops.inject)
+		return irqfds->config.ops.inject(irqfds->config.opaque, gsi, path);
+	return vgic_signal_gsi(irqfds->routes, gsi);
+}
+
+static bool take_kept(struct vgic_irqfds *irqfds, uint32_t gsi)
+{
+	const uint64_t bit = UINT64_C(1) << gsi % 64;
+
+	return atomic_fetch_and_explicit(&irqfds->kept[gsi / 64], ~bit, memory_order_seq_cst) & bit;
+}
+
+/* R20. Turns more than once only if one pause ends and another begins meanwhile. */
+static __attribute__((noinline)) int keep_over_pause(struct vgic_irqfds *irqfds, uint32_t gsi,
+						     enum vgic_irqfd_path path)
+{
+	int result = -EAGAIN;
+
+	while (result == -EAGAIN) {
+		atomic_fetch_or_explicit(&irqfds->kept[gsi / 64], UINT64_C(1) << gsi % 64, memory_order_seq_cst);
+		if (route_is_paused(irqfds->routes) || !take_kept(irqfds, gsi))
+			return 0;
+		result = inject_now(irqfds, gsi, path);
+	}
+	return result;
+}
+
+int irqfd_inject(struct vgic_irqfds *irqfds, uint32_t gsi, enum vgic_irqfd_path path)
+{
+	const int result = inject_now(irqfds, gsi, path);
+
+	if (__builtin_expect(result != -EAGAIN, 1))
+		return result;
+	/* Of ops.inject() it may mean that it would block, as the two are the same number: the worker finds out. */
+	if (irqfds->config.ops.inject && path == VGIC_IRQFD_DIRECT)
+		return result;
+	return keep_over_pause(irqfds, gsi, path);
+}
+
 static int event_is_edge(struct vgic_irqfds *irqfds, uint32_t gsi)
 {
 	int result;
@@ -86,10 +127,24 @@ static int event_is_edge(struct vgic_irqfds *irqfds, uint32_t gsi)
 	if (irqfds->config.path == VGIC_IRQFD_DEFERRED)
 		return defer_edge(irqfds, gsi);
 	probe_irqfd(irqfds->routes, gsi, 1, PROBE_DIRECT);
-	if (!irqfds->config.ops.inject)
-		return count_result(irqfd_counters_of(irqfds, gsi), vgic_signal_gsi(irqfds->routes, gsi));
-	result = irqfds->config.ops.inject(irqfds->config.opaque, gsi, VGIC_IRQFD_DIRECT);
-	return result == -EWOULDBLOCK ? defer_edge(irqfds, gsi) : count_result(irqfd_counters_of(irqfds, gsi), result);
+	result = irqfd_inject(irqfds, gsi, VGIC_IRQFD_DIRECT);
+	if (result == -EWOULDBLOCK)
+		return defer_edge(irqfds, gsi);
+	return count_result(irqfd_counters_of(irqfds, gsi), result);
+}
+
+/* The end of a pause. */
+static void inject_kept(void *opaque)
+{
+	struct vgic_irqfds *irqfds = opaque;
+	const uint32_t num_words = (vgic_routes_num_gsis(irqfds->routes) + 63) / 64;
+
+	for (uint32_t i = 0; i < num_words; i++) {
+		uint64_t bits = atomic_exchange_explicit(&irqfds->kept[i], 0, memory_order_seq_cst);
+
+		for (; bits; bits &= bits - 1)
+			event_is_edge(irqfds, i * 64 + (uint32_t)__builtin_ctzll(bits));
+	}
 }
 
 static int event_raises_line(struct vgic_irqfds *irqfds, uint32_t gsi)
@@ -226,6 +281,26 @@ static void retire(struct vgic_irqfds *irqfds, struct irqfd_slot *slot)
 		route_forget_gsi(irqfds->routes, slot->gsi);
 }
 
+static bool gsi_is_bound(const struct vgic_irqfds *irqfds, uint32_t gsi)
+{
+	for (uint32_t i = 0; i < irqfds->config.max_irqfds; i++) {
+		if (irqfds->slots[i].phase == IRQFD_BOUND && irqfds->slots[i].gsi == gsi)
+			return true;
+	}
+	return false;
+}
+
+/* What a pause has kept of a GSI is dropped with its last eventfd. */
+static void forget_kept(struct vgic_irqfds *irqfds, uint32_t gsi)
+{
+	if (!(load_relaxed(&irqfds->kept[gsi / 64]) >> gsi % 64 & 1))
+		return;
+	port_lock_acquire(irqfds->lock);
+	if (!gsi_is_bound(irqfds, gsi))
+		take_kept(irqfds, gsi);
+	port_lock_release(irqfds->lock);
+}
+
 /* Events may come as soon as it is watched: everything else is there before. */
 static int bind_slot(struct vgic_irqfds *irqfds, struct irqfd_slot *slot, uint32_t gsi, int resamplefd)
 {
@@ -308,6 +383,7 @@ static void deassign(struct vgic_irqfds *irqfds, struct irqfd_slot *slot)
 {
 	unwatch(irqfds, slot->fd, token_of(irqfds, slot));
 	retire(irqfds, slot);
+	forget_kept(irqfds, slot->gsi);
 	if (slot->resamplefd != VGIC_NO_FD)
 		close(slot->resamplefd);
 	port_lock_acquire(irqfds->lock);
@@ -385,8 +461,10 @@ static int make_slots(struct vgic_irqfds *irqfds)
 
 	irqfds->slots = port_alloc_zeroed(num_slots * sizeof(*irqfds->slots), CACHE_LINE);
 	irqfds->buckets = port_alloc_zeroed(num_buckets * sizeof(*irqfds->buckets), CACHE_LINE);
+	irqfds->kept =
+		port_alloc_zeroed((vgic_routes_num_gsis(irqfds->routes) + 63) / 64 * sizeof(*irqfds->kept), CACHE_LINE);
 	irqfds->lock = port_lock_new();
-	if (!irqfds->slots || !irqfds->buckets || !irqfds->lock)
+	if (!irqfds->slots || !irqfds->buckets || !irqfds->kept || !irqfds->lock)
 		return -ENOMEM;
 	irqfds->bucket_mask = num_buckets - 1;
 	for (uint32_t i = 0; i < num_buckets; i++)
@@ -399,6 +477,7 @@ static int make_slots(struct vgic_irqfds *irqfds)
 static void free_irqfds(struct vgic_irqfds *irqfds)
 {
 	port_lock_free(irqfds->lock);
+	port_free(irqfds->kept);
 	port_free(irqfds->buckets);
 	port_free(irqfds->slots);
 	port_free(irqfds);
@@ -431,7 +510,7 @@ int vgic_irqfds_create(struct vgic_routes *routes, const struct vgic_irqfds_conf
 	irqfds->config = *config;
 	err = make_slots(irqfds);
 	if (!err)
-		err = route_resampler_register(routes, signal_resamplefd, irqfds);
+		err = route_resampler_register(routes, signal_resamplefd, inject_kept, irqfds);
 	if (err) {
 		free_irqfds(irqfds);
 		return err;

@@ -69,10 +69,7 @@ static void inject(struct vgic_irqfds *irqfds, uint32_t gsi)
 	int result;
 
 	probe_irqfd(irqfds->routes, gsi, 1, PROBE_WORKER);
-	if (irqfds->config.ops.inject)
-		result = irqfds->config.ops.inject(irqfds->config.opaque, gsi, VGIC_IRQFD_DEFERRED);
-	else
-		result = vgic_signal_gsi(irqfds->routes, gsi);
+	result = irqfd_inject(irqfds, gsi, VGIC_IRQFD_DEFERRED);
 	irqfd_count(result == 1 ? &c->deferred : &c->dropped);
 }
 

@@ -23,6 +23,7 @@
 
 #include "irq_change.h"
 #include "its.h"
+#include "route.h"
 #include "state.h"
 #include "work.h"
 
@@ -73,7 +74,8 @@ void state_resume(struct vgic *vgic)
 		return;
 	for (uint32_t i = 0; i < vgic->num_itses; i++)
 		its_update_enabled(vgic->itses[i]);
-	store_release(&vgic->pause_sequence, load_relaxed(&vgic->pause_sequence) + 1);
+	/* R20: seq_cst, and irqfds look for what they have kept behind it. */
+	store_seq_cst(&vgic->pause_sequence, load_relaxed(&vgic->pause_sequence) + 1);
 }
 
 int vgic_pause(struct vgic *vgic)
@@ -92,7 +94,8 @@ int vgic_resume(struct vgic *vgic)
 		return -EINVAL;
 	}
 	state_resume(vgic);
-	/* Commands may have been waiting. */
+	/* Commands may have been waiting, and events. */
 	work_finish_write(vgic);
+	route_resume(vgic);
 	return 0;
 }

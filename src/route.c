@@ -92,6 +92,7 @@ struct vgic_routes {
 
 	/* Under the lock; constant while the table is registered. */
 	route_resample_fn resample;
+	route_resume_fn resume;
 	void *resample_opaque;
 
 	/* The last commit. Written under the lock, read by signallers. */
@@ -259,7 +260,24 @@ void route_resample(struct vgic *vgic, uint32_t intid, uint32_t sources)
 	atomic_fetch_sub_explicit(&vgic->resampling, 1, memory_order_release);
 }
 
-int route_resampler_register(struct vgic_routes *routes, route_resample_fn resample, void *opaque)
+void route_resume(struct vgic *vgic)
+{
+	struct vgic_routes *routes;
+
+	atomic_fetch_add_explicit(&vgic->resampling, 1, memory_order_acq_rel);
+	routes = load_acquire(&vgic->resampler);
+	if (routes)
+		routes->resume(routes->resample_opaque);
+	atomic_fetch_sub_explicit(&vgic->resampling, 1, memory_order_release);
+}
+
+bool route_is_paused(const struct vgic_routes *routes)
+{
+	return load_seq_cst(&routes->vgic->pause_sequence) & 1;
+}
+
+int route_resampler_register(struct vgic_routes *routes, route_resample_fn resample, route_resume_fn resume,
+			     void *opaque)
 {
 	struct vgic_routes *none = NULL;
 
@@ -269,6 +287,7 @@ int route_resampler_register(struct vgic_routes *routes, route_resample_fn resam
 		return -EBUSY;
 	}
 	routes->resample = resample;
+	routes->resume = resume;
 	routes->resample_opaque = opaque;
 	if (!atomic_compare_exchange_strong_explicit(&routes->vgic->resampler, &none, routes, memory_order_acq_rel,
 						     memory_order_relaxed))

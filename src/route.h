@@ -69,11 +69,21 @@ static inline uint32_t route_device(route_word w)
 /* Signals the resamplefd of @token, if it is still there. Any thread, no lock. */
 typedef void (*route_resample_fn)(void *opaque, uint64_t token);
 
+/* A pause is over: events that were kept may go on. Any thread, no lock. */
+typedef void (*route_resume_fn)(void *opaque);
+
 /*
- * Make the lines of a table the ones that the controller resamples, by @resample.
- * Returns 0, or -EBUSY if it resamples others.
+ * Make the lines of a table the ones that the controller resamples, by @resample, and
+ * @resume what it calls at the end of each pause. Returns 0, or -EBUSY if there are others.
  */
-int route_resampler_register(struct vgic_routes *routes, route_resample_fn resample, void *opaque);
+int route_resampler_register(struct vgic_routes *routes, route_resample_fn resample, route_resume_fn resume,
+			     void *opaque);
+
+/* The end of a pause, as the registered irqfds are told it. Without config_lock. */
+void route_resume(struct vgic *vgic);
+
+/* R20: is the controller paused? */
+bool route_is_paused(const struct vgic_routes *routes);
 
 /* Undo it, and wait until no call of it is under way. No GSI may be resampled any more. */
 void route_resampler_unregister(struct vgic_routes *routes);

@@ -20,6 +20,7 @@
 #include "irq_change.h"
 #include "its_image.h"
 #include "redist.h"
+#include "route.h"
 #include "state.h"
 #include "state_stream.h"
 #include "work.h"
@@ -811,6 +812,7 @@ static int restore(struct restore *r)
 	apply(r);
 	state_resume(vgic);
 	work_finish_write(vgic);
+	route_resume(vgic);
 	return 0;
 }
 

@@ -14,6 +14,7 @@
 #include "crc32c.h"
 #include "gic_regs.h"
 #include "its_image.h"
+#include "route.h"
 #include "state.h"
 #include "state_stream.h"
 #include "work.h"
@@ -470,5 +471,6 @@ int vgic_save(struct vgic *vgic, void *image, size_t size, size_t *used)
 	free_prepared(&save);
 	state_resume(vgic);
 	work_finish_write(vgic);
+	route_resume(vgic);
 	return err;
 }

@@ -29,6 +29,12 @@
  * has nothing to forward. The SPI must be configured level-sensitive by the guest.
  * Devices that share an SPI have a GSI each, with a source each.
  *
+ * Pauses (vgic_pause() of state.h). Who has signalled an eventfd cannot be told to come
+ * again: MSIs that meet a pause are kept here, one for each GSI, and injected by
+ * vgic_resume(). They are not in what is saved meanwhile. So before a machine is saved
+ * to go on elsewhere, stop who signals (vhost-user: GET_VRING_BASE) and let the events
+ * through, or signal every vector once over there.
+ *
  * Threads.
  *
  *   call                                   thread           beside
@@ -196,7 +202,7 @@ int vgic_irqfd_deassign(struct vgic_irqfds *irqfds, uint32_t gsi, int eventfd);
  *
  * Takes no lock and allocates nothing. Returns
  *   1        delivered, or handed to the worker
- *   0        the guest does not get it, or it is kept by a mask
+ *   0        the guest does not get it, or it is kept by a mask or by a pause
  *   -ENOENT  a token of an irqfd that has been deassigned, or of none: nothing was done
  *   or another error of vgic_signal_gsi()
  */
@@ -208,7 +214,7 @@ int vgic_irqfd_ready(struct vgic_irqfds *irqfds, uint64_t token);
  * @gsi:     the GSI
  *
  * vgic_signal_gsi() with the counters, ops.inject and the worker of these irqfds. Returns as that; 1 also for an
- * event that was handed to the worker.
+ * event that was handed to the worker, and 0 for one that a pause keeps.
  */
 int vgic_irqfds_signal(struct vgic_irqfds *irqfds, uint32_t gsi);
 
@@ -222,7 +228,7 @@ struct vgic_irqfds_stats {
 	uint64_t direct;       /* injected by the thread that saw it */
 	uint64_t deferred;     /* injected by the worker */
 	uint64_t coalesced;    /* merged with one that the worker had not done yet, or that holds the line high still */
-	uint64_t dropped;      /* the guest did not get it (no route, no mapping, ITS off), or a mask keeps it */
+	uint64_t dropped;      /* the guest did not get it (no route, no mapping, ITS off), or it is kept */
 	uint64_t stale;        /* seen after its irqfd was deassigned; not an event */
 	uint64_t resamples;    /* signals of resamplefds */
 	uint64_t waits;        /* system calls of the service's threads that waited for events, or looked for them */

@@ -205,6 +205,7 @@ void vgic_route_txn_abort(struct vgic_route_txn *txn);
  *   1        the interrupt was made pending or was pending already
  *   0        the guest blocks it, as those functions say; or the entry is masked, and the event is kept
  *   -EBUSY   the ITS is off
+ *   -EAGAIN  a pause (state.h): signal it again after vgic_resume()
  *   -ENOENT  the GSI has no route: counted
  *   -EINVAL  an unknown GSI
  */

@@ -236,7 +236,7 @@ int vgic_its_attr_set_many(struct vgic_its *its, const struct vgic_attr *attrs, 
  * When it returns, every MSI that was accepted (a return value of 1) is in the state that a save sees, and every later one
  * gets -EAGAIN: the device keeps it, and signals it again after vgic_resume(), or at the place where the guest was moved
  * to. An MSI that was under way counts as one or the other. (One to GICD_SETSPI_NSR that gets -EAGAIN may be there all the
- * same: a guest may see it twice, but never lose it.)
+ * same: a guest may see it twice, but never lose it.) What came through an eventfd is kept by its irqfds (irqfd.h).
  *
  * Nothing of this is visible to the guest. ITS commands wait as well. Lines are not paused: stop the devices that drive
  * them, or drive them again after a restore. Pauses nest; each needs its vgic_resume(). Takes about as long as one MSI for
@@ -244,7 +244,10 @@ int vgic_its_attr_set_many(struct vgic_its *its, const struct vgic_attr *attrs, 
  */
 int vgic_pause(struct vgic *vgic);
 
-/* vgic_resume() - end of one vgic_pause(). Returns 0, or -EINVAL if there is none. */
+/*
+ * vgic_resume() - end of one vgic_pause(). After the last one, what irqfds have kept is injected by this thread. Returns 0,
+ * or -EINVAL if there is none.
+ */
 int vgic_resume(struct vgic *vgic);
 
 /* ---- All at once --------------------------------------------------------------------- */

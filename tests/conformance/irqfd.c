@@ -15,6 +15,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include <vgic/irqfd.h>
+#include <vgic/state.h>
 
 #include "its_guest.h"
 
@@ -592,6 +593,69 @@ static void deassign_waits_for_the_worker(void **state)
 	close(fd);
 }
 
+/* ---- Pauses ---- */
+
+/* Nobody can be told to signal an eventfd again: the event comes when the pause is over, once. */
+static void expect_event_after_pause(struct machine *m, int result)
+{
+	const int fd = make_fd();
+	const uint64_t seen = stats().dropped;
+
+	assert_int_equal(vgic_irqfd_assign(irqfds, 1, fd, VGIC_NO_FD), 0);
+	assert_int_equal(vgic_pause(m->vgic), 0);
+	assert_int_equal(vgic_pause(m->vgic), 0);
+	assert_int_equal(vgic_irqfd_ready(irqfds, watched_token), result);
+	await_events(seen + 1);
+	assert_int_equal(vgic_irqfd_ready(irqfds, watched_token), result);
+	await_events(seen + 2);
+	assert_int_equal(vgic_resume(m->vgic), 0);
+	assert_int_equal(icc_read(m, 0, VGIC_ICC_IAR1_EL1), 1023);
+	assert_int_equal(vgic_resume(m->vgic), 0);
+	await_events(seen + 3);
+	expect_only(m, 0, 8193);
+	assert_int_equal(vgic_irqfd_deassign(irqfds, 1, fd), 0);
+	close(fd);
+}
+
+static void an_event_in_a_pause_comes_after_it(void **state)
+{
+	struct machine *m = start_loop();
+
+	(void)state;
+	expect_event_after_pause(m, 0);
+	stop(m);
+	describe(VGIC_IRQFD_LOOP, VGIC_IRQFD_DEFERRED);
+	m = start();
+	expect_event_after_pause(m, 1);
+	stop(m);
+}
+
+/* Not if its eventfd has been deassigned meanwhile; but if another one of that GSI is there. */
+static void deassign_drops_what_a_pause_keeps(void **state)
+{
+	struct machine *m = start_loop();
+	const int fd = make_fd(), other = make_fd();
+
+	(void)state;
+	assert_int_equal(vgic_irqfd_assign(irqfds, 1, fd, VGIC_NO_FD), 0);
+	assert_int_equal(vgic_pause(m->vgic), 0);
+	assert_int_equal(vgic_irqfd_ready(irqfds, watched_token), 0);
+	assert_int_equal(vgic_irqfd_deassign(irqfds, 1, fd), 0);
+	assert_int_equal(vgic_resume(m->vgic), 0);
+	assert_int_equal(icc_read(m, 0, VGIC_ICC_IAR1_EL1), 1023);
+
+	assert_int_equal(vgic_irqfd_assign(irqfds, 1, other, VGIC_NO_FD), 0);
+	assert_int_equal(vgic_irqfd_assign(irqfds, 1, fd, VGIC_NO_FD), 0);
+	assert_int_equal(vgic_pause(m->vgic), 0);
+	assert_int_equal(vgic_irqfd_ready(irqfds, watched_token), 0);
+	assert_int_equal(vgic_irqfd_deassign(irqfds, 1, fd), 0);
+	assert_int_equal(vgic_resume(m->vgic), 0);
+	expect_only(m, 0, 8193);
+	stop(m);
+	close(fd);
+	close(other);
+}
+
 /* ---- Assign and deassign ---- */
 
 static void assign_refuses_what_is_wrong(void **state)
@@ -952,6 +1016,8 @@ int main(void)
 		cmocka_unit_test(what_would_block_goes_to_the_worker),
 		cmocka_unit_test(what_waits_for_the_worker_is_merged),
 		cmocka_unit_test(deassign_waits_for_the_worker),
+		cmocka_unit_test(an_event_in_a_pause_comes_after_it),
+		cmocka_unit_test(deassign_drops_what_a_pause_keeps),
 		cmocka_unit_test(assign_refuses_what_is_wrong),
 		cmocka_unit_test(slots_are_used_again_and_never_more_than_there_are),
 		cmocka_unit_test(assign_survives_a_failing_epoll),
