@@ -276,6 +276,8 @@ static void retire(struct vgic_irqfds *irqfds, struct irqfd_slot *slot)
 {
 	next_generation(slot);
 	wait_for_users(slot);
+	if (slot->resamplefd != VGIC_NO_FD)
+		irqfd_worker_await_raise(irqfds, slot->gsi);
 	irqfd_worker_flush(irqfds);
 	if (slot->resamplefd != VGIC_NO_FD)
 		route_forget_gsi(irqfds->routes, slot->gsi);

@@ -151,6 +151,13 @@ void irqfd_worker_stop(struct vgic_irqfds *irqfds);
 /* Have the worker do IRQFD_WANT_EDGE or _RAISE for a GSI. Any thread, no lock. */
 void irqfd_defer(struct vgic_irqfds *irqfds, uint32_t gsi, uint32_t want);
 
+/*
+ * Wait until the worker has begun to raise the line of a GSI, if it was to; nobody defers that meanwhile. A flush alone
+ * does not do: an item is pushed by who wanted something of it first, which may be an event of another irqfd, and may
+ * not have been pushed yet.
+ */
+void irqfd_worker_await_raise(struct vgic_irqfds *irqfds, uint32_t gsi);
+
 /* Wait until the worker has done everything that was deferred before. Nothing happens without a worker. */
 void irqfd_worker_flush(struct vgic_irqfds *irqfds);
 

@@ -50,6 +50,14 @@ void irqfd_defer(struct vgic_irqfds *irqfds, uint32_t gsi, uint32_t want)
 		push(&irqfds->worker, item);
 }
 
+void irqfd_worker_await_raise(struct vgic_irqfds *irqfds, uint32_t gsi)
+{
+	if (!irqfds->worker.exists)
+		return;
+	for (unsigned turn = 0; load_acquire(&irqfds->worker.items[gsi].wanted) & IRQFD_WANT_RAISE; turn++)
+		port_pause(turn);
+}
+
 void irqfd_worker_flush(struct vgic_irqfds *irqfds)
 {
 	struct irqfd_item fence = { .wanted = IRQFD_WANT_FENCE };
