@@ -64,8 +64,7 @@ static bool is_enabled(const struct vgic_msix *msix)
 /* With MSI the vector is in the low bits of the data, as many as the guest has enabled. */
 static void vector_message(const struct vgic_msix *msix, uint32_t vector, struct vgic_route_msi *message)
 {
-	message->devid = msix->config.devid;
-	message->msi_flags = VGIC_MSI_VALID_DEVID;
+	*message = (struct vgic_route_msi){ .devid = msix->config.devid, .msi_flags = VGIC_MSI_VALID_DEVID };
 	if (msix->config.kind == VGIC_MSI) {
 		const uint32_t low = msix->msi.num_enabled - 1u;
 
