@@ -16,7 +16,7 @@ SLOW  := 1
 # seconds that it may take on two cores. A group over its budget fails. Their sum is the time that a developer
 # waits at most, building apart; a quiet machine needs less than half of it.
 CHECK_GROUPS := \
-	lint:$(BUILD):!scripts/lint,--quick:15 \
+	lint:$(BUILD):!scripts/lint,--quick:25 \
 	unit:$(BUILD):unit:15 \
 	conformance:$(BUILD):conformance:30 \
 	embedding:$(BUILD):embedding:30 \
@@ -126,7 +126,7 @@ check-all: deps $(CHECK_BUILDS) $(CLANG)/build.ninja ## the same, and what takes
 	@vmm/make-guest-image.sh $(BUILD)
 	@scripts/run-tests --slow $(SLOW) $(CHECK_GROUPS) $(MORE_GROUPS)
 
-model: ## check every configuration of the protocol's models (three minutes)
+model: ## check every configuration of the protocol's models (four minutes)
 	@$(INSTALL_DEPS) --quiet test
 	@tests/model/run-model
 

@@ -252,17 +252,20 @@ static bool enable_device(struct routes_bench *b, unsigned round, uint32_t devic
 static bool routes_are_right(struct routes_bench *b)
 {
 	const struct policy_ops *ops = b->its.policy->ops;
+	uint32_t vcpu;
 
-	for (uint32_t vcpu = 0; vcpu < b->its.num_vcpus; vcpu++) {
+	for (vcpu = 0; vcpu < b->its.num_vcpus; vcpu++) {
 		for (uint32_t intid; (intid = ops->acknowledge(b->its.policy, vcpu)) != POLICY_SPURIOUS;)
 			ops->end(b->its.policy, vcpu, intid);
 	}
+	vcpu = 0;
 	for (uint32_t gsi = 0; gsi < b->its.num_lpis; gsi++) {
-		const uint32_t vcpu = gsi % b->its.num_vcpus, lpi = POLICY_FIRST_LPI + gsi;
+		const uint32_t lpi = POLICY_FIRST_LPI + gsi;
 
 		if (signal_gsi(b, gsi) != 1 || ops->acknowledge(b->its.policy, vcpu) != lpi)
 			return false;
 		ops->end(b->its.policy, vcpu, lpi);
+		vcpu = vcpu + 1 < b->its.num_vcpus ? vcpu + 1 : 0;
 	}
 	return its_bench_drain(&b->its, 0);
 }

@@ -23,7 +23,6 @@
 
 #include "util.h"
 
-#define MAGIC         "VGIC-VMM"
 #define MAGIC_SIZE    8u
 #define VERSION       1u
 #define VERSION_AT    8u
@@ -87,6 +86,8 @@ static uint32_t section_checksum(const unsigned char *head, const unsigned char 
 	return checksum(crc, data, size);
 }
 
+static const uint8_t magic[MAGIC_SIZE] = { 'V', 'G', 'I', 'C', '-', 'V', 'M', 'M' };
+
 /* ---- Writing ---------------------------------------------------------------------- */
 
 static void write_bytes(struct snapshot_out *out, const void *bytes, size_t size)
@@ -118,7 +119,7 @@ void snapshot_out_open(struct snapshot_out *out, const char *path)
 			close(fd);
 		return;
 	}
-	memcpy(header, MAGIC, MAGIC_SIZE);
+	memcpy(header, magic, MAGIC_SIZE);
 	store_u32(header + VERSION_AT, VERSION);
 	store_u32(header + HEADER_CRC_AT, checksum(0, header, HEADER_CRC_AT));
 	write_bytes(out, header, sizeof(header));
@@ -263,7 +264,7 @@ static int map_file(struct snapshot_file *file)
 
 static int check_header(const struct snapshot_file *file)
 {
-	if (memcmp(file->data, MAGIC, MAGIC_SIZE) != 0)
+	if (memcmp(file->data, magic, MAGIC_SIZE) != 0)
 		return snapshot_file_refuse(file, "it is no saved machine");
 	if (load_u32(file->data + HEADER_CRC_AT) != checksum(0, file->data, HEADER_CRC_AT))
 		return snapshot_file_refuse(file, "it is damaged: the checksum of its header is wrong");

@@ -447,12 +447,13 @@ int vhost_user_take_requests(struct vhost_user *vu, bool *config_changed)
 int vhost_user_connect(const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	const size_t length = strlen(path);
 	int fd;
 	int err;
 
-	if (strlen(path) >= sizeof(address.sun_path))
+	if (length >= sizeof(address.sun_path))
 		return -ENAMETOOLONG;
-	strcpy(address.sun_path, path);
+	memcpy(address.sun_path, path, length);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
@@ -608,7 +609,7 @@ int vhost_user_get_config(struct vhost_user *vu, uint32_t offset, void *data, ui
 	const struct config_area wanted = { .offset = offset, .size = size };
 	const size_t length = CONFIG_AREA_HEADER + size;
 	const struct outgoing out = { .request = GET_CONFIG, .payload = &wanted, .size = length, .fd = -1 };
-	struct config_area reply;
+	struct config_area reply = { 0 };
 	int ret;
 
 	if (size > VHOST_USER_MAX_CONFIG)

@@ -752,6 +752,7 @@ static void unknown_sections_are_skipped_unless_they_are_required(void **state)
 static void missing_sections_are_noticed(void **state)
 {
 	static const char *const types[] = { "CONF", "DIST", "VCPU", "PRIV", "SPIS", "LPIS", "ITS " };
+	static const uint8_t unknown[4] = { 'G', 'O', 'N', 'E' };
 	struct machine *m = boot_rich();
 	struct image image = save(m);
 
@@ -761,7 +762,7 @@ static void missing_sections_are_noticed(void **state)
 		struct vgic_restore_error why;
 		uint8_t *header = section(&less, types[i]);
 
-		memcpy(header, "GONE", 4);
+		memcpy(header, unknown, sizeof(unknown));
 		put(header + 6, 0, 2);
 		seal(&less);
 		assert_int_equal(try_restore(m, &less, &why), -EBADMSG);
