@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "bytes.h"
+
 #define PAGE 4096u
 
 static bool wraps(uint64_t address, uint64_t size)
@@ -76,8 +78,6 @@ bool guest_read_u64(struct vgic *vgic, uint64_t address, uint64_t *value)
 	unsigned char bytes[8];
 	const bool ok = guest_read(vgic, address, bytes, sizeof(bytes));
 
-	*value = 0;
-	for (unsigned i = 0; i < sizeof(bytes); i++)
-		*value |= (uint64_t)bytes[i] << (8 * i);
+	*value = bytes_get_u64(bytes);
 	return ok;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * irq_change.h - the one way in which a state word changes (beside the
- * acknowledge, in pending.c).
+ * irq_change.h - the one way in which a state word changes, beside the acknowledge
+ * (pending.c), reset and restore of LPIs (lpi.c), and restored words (state_restore.c).
  *
  * R1. A change ends in a successful compare-and-swap even if the word stays the
  * same: what a device wrote before its signal is visible to the vCPU whose

@@ -10,8 +10,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "irq_change.h"
-
 #define FIRST_ROOM 64u
 
 int its_image_init(struct its_image *image)
@@ -163,7 +161,7 @@ static void sort_devices(struct its_order *o)
 	struct its_map *map = &o->its->map;
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < map->max_devices && n < map->num_devices; i++) {
+	for (uint32_t i = 0; i < map->devices_end; i++) {
 		const struct its_device *device = &map->devices[i];
 
 		if (its_map_find_device(map, device->devid) == device)
@@ -183,7 +181,7 @@ static uint32_t largest_device(const struct its_map *map)
 {
 	uint32_t most = 0;
 
-	for (uint32_t i = 0; i < map->max_devices && map->num_devices; i++)
+	for (uint32_t i = 0; i < map->devices_end; i++)
 		most = map->devices[i].num_mapped > most ? map->devices[i].num_mapped : most;
 	return most;
 }
@@ -268,15 +266,6 @@ int its_image_collect(struct its_image *image, struct vgic_its *its)
 
 /* ---- Applying ----------------------------------------------------------------------------- */
 
-static void set_lpi(struct vgic *vgic, struct irq *irq, const struct its_image_event *e)
-{
-	irq_change(vgic, irq, irq_lpi_configure, e->property);
-	if (e->pending)
-		irq_change(vgic, irq, irq_latch, 0);
-	else
-		irq_change(vgic, irq, irq_unlatch, 0);
-}
-
 struct its_device *its_image_map_device(struct vgic_its *its, uint32_t devid, uint32_t num_event_ids, uint64_t itt)
 {
 	struct its_device *device = its_map_add_device(&its->map, devid);
@@ -288,9 +277,10 @@ struct its_device *its_image_map_device(struct vgic_its *its, uint32_t devid, ui
 
 static void map_event(struct vgic_its *its, struct its_device *device, const struct its_image_event *e)
 {
-	struct irq *irq = &its->vgic->lpis[e->lpi];
+	const uint64_t value = lpi_map_restored(its->vgic, &its->vgic->lpis[e->lpi], its->collections[e->icid],
+						e->property, e->pending);
 
-	its_map_add(&its->map, device, e->eventid, lpi_map_as_is(its->vgic, irq, its->collections[e->icid]), e->icid);
+	its_map_add(&its->map, device, e->eventid, value, e->icid);
 }
 
 void its_image_apply(const struct its_image *image, struct vgic_its *its)
@@ -301,11 +291,7 @@ void its_image_apply(const struct its_image *image, struct vgic_its *its)
 		const struct its_image_device *d = &image->devices[i];
 		struct its_device *device = its_image_map_device(its, d->devid, d->num_event_ids, d->itt);
 
-		for (uint32_t n = 0; n < d->num_events; n++) {
-			const struct its_image_event *e = &image->events[d->first + n];
-
-			map_event(its, device, e);
-			set_lpi(its->vgic, &its->vgic->lpis[e->lpi], e);
-		}
+		for (uint32_t n = 0; n < d->num_events; n++)
+			map_event(its, device, &image->events[d->first + n]);
 	}
 }

@@ -72,34 +72,13 @@ int its_map_init(struct its_map *map, uint32_t max_devices, uint32_t max_transla
 		its_map_free(map);
 		return -ENOMEM;
 	}
-	map->num_buckets = num_buckets;
-	map->num_device_buckets = num_device_buckets;
-	its_map_clear(map);
-	return 0;
-}
-
-/*
- * In the order of a removal: a reader that is in a chain finds free nodes, and at the
- * end of its way the marker of some bucket.
- */
-void its_map_clear(struct its_map *map)
-{
-	for (uint32_t i = 0; i < map->num_buckets; i++)
-		store_release(&map->buckets[i], TRANSLATION_END | i);
-	for (uint32_t i = 0; i < map->max_translations; i++) {
-		store_release(&map->nodes[i].key, TRANSLATION_FREE);
-		store_release(&map->nodes[i].next, TRANSLATION_END);
-		map->nodes[i].device_next = i + 1 < map->max_translations ? i + 1 : NO_NODE;
-	}
-	for (uint32_t i = 0; i < map->num_device_buckets; i++)
+	for (uint32_t i = 0; i < num_buckets; i++)
+		store_relaxed(&map->buckets[i], TRANSLATION_END | i);
+	for (uint32_t i = 0; i < num_device_buckets; i++)
 		map->device_buckets[i] = NO_NODE;
-	for (uint32_t i = 0; i < map->max_devices; i++)
-		map->devices[i] = (struct its_device){ .hash_next = i + 1 < map->max_devices ? i + 1 : NO_NODE };
-	map->free_nodes = 0;
-	map->free_devices = 0;
-	map->nodes_end = 0;
-	map->num_translations = 0;
-	map->num_devices = 0;
+	map->free_nodes = NO_NODE;
+	map->free_devices = NO_NODE;
+	return 0;
 }
 
 void its_map_free(struct its_map *map)
@@ -163,20 +142,29 @@ static uint64_t next_use(struct translation *node)
 	return (load_relaxed(&node->value) + TRANSLATION_USE_ONE) & TRANSLATION_USE_MASK;
 }
 
+/* A node that is free, or NO_NODE. */
+static uint32_t take_node(struct its_map *map)
+{
+	const uint32_t number = map->free_nodes;
+
+	if (number == NO_NODE)
+		return map->nodes_end < map->max_translations ? map->nodes_end++ : NO_NODE;
+	map->free_nodes = map->nodes[number].device_next;
+	return number;
+}
+
 struct translation *its_map_add(struct its_map *map, struct its_device *device, uint32_t eventid, uint64_t value,
 				uint32_t icid)
 {
 	const uint64_t key = translation_key(device->devid, eventid);
-	const uint32_t number = map->free_nodes;
+	const uint32_t number = take_node(map);
 	_Atomic uint32_t *bucket = &map->buckets[its_map_bucket(map, key)];
 	struct translation *node;
 
 	if (number == NO_NODE)
 		return NULL;
 	node = &map->nodes[number];
-	map->free_nodes = node->device_next;
 	map->num_translations++;
-	map->nodes_end = number < map->nodes_end ? map->nodes_end : number + 1;
 	node->icid = icid;
 	link_to_device(map, device, node, number);
 	/* The key last: who reads it reads a complete node. The chain's head after that: who follows it does too. */
@@ -185,6 +173,13 @@ struct translation *its_map_add(struct its_map *map, struct its_device *device, 
 	store_release(&node->key, key);
 	store_release(bucket, number);
 	return node;
+}
+
+/* All nodes are free. */
+static void forget_nodes(struct its_map *map)
+{
+	map->free_nodes = NO_NODE;
+	map->nodes_end = 0;
 }
 
 void its_map_remove(struct its_map *map, struct translation *node)
@@ -201,7 +196,7 @@ void its_map_remove(struct its_map *map, struct translation *node)
 	map->free_nodes = number;
 	map->num_translations--;
 	if (map->num_translations == 0)
-		map->nodes_end = 0;
+		forget_nodes(map);
 }
 
 void its_map_set_value(struct translation *node, uint64_t value)
@@ -225,16 +220,25 @@ struct its_device *its_map_find_device(struct its_map *map, uint32_t devid)
 	return NULL;
 }
 
-struct its_device *its_map_add_device(struct its_map *map, uint32_t devid)
+static uint32_t take_device(struct its_map *map)
 {
 	const uint32_t number = map->free_devices;
+
+	if (number == NO_NODE)
+		return map->devices_end < map->max_devices ? map->devices_end++ : NO_NODE;
+	map->free_devices = map->devices[number].hash_next;
+	return number;
+}
+
+struct its_device *its_map_add_device(struct its_map *map, uint32_t devid)
+{
+	const uint32_t number = take_device(map);
 	uint32_t *bucket = device_bucket(map, devid);
 	struct its_device *device;
 
 	if (number == NO_NODE)
 		return NULL;
 	device = &map->devices[number];
-	map->free_devices = device->hash_next;
 	map->num_devices++;
 	*device = (struct its_device){ .devid = devid, .first = NO_NODE, .hash_next = *bucket };
 	*bucket = number;
@@ -252,4 +256,37 @@ void its_map_remove_device(struct its_map *map, struct its_device *device)
 	device->hash_next = map->free_devices;
 	map->free_devices = number;
 	map->num_devices--;
+}
+
+/* ---- Everything --------------------------------------------------------------------------- */
+
+/* As its_map_remove() does: a reader that is in a chain finds free nodes, and at the end of its way some marker. */
+static void clear_translations(struct its_map *map)
+{
+	for (uint32_t i = 0; i < map->nodes_end; i++) {
+		struct translation *node = &map->nodes[i];
+		const uint64_t key = load_relaxed(&node->key);
+		uint32_t bucket;
+
+		if (key == TRANSLATION_FREE)
+			continue;
+		bucket = its_map_bucket(map, key);
+		store_release(&map->buckets[bucket], TRANSLATION_END | bucket);
+		store_release(&node->key, TRANSLATION_FREE);
+		store_release(&node->next, TRANSLATION_END | bucket);
+	}
+	map->num_translations = 0;
+	forget_nodes(map);
+}
+
+void its_map_clear(struct its_map *map)
+{
+	clear_translations(map);
+	for (uint32_t i = 0; i < map->devices_end; i++) {
+		*device_bucket(map, map->devices[i].devid) = NO_NODE;
+		map->devices[i] = (struct its_device){ .first = NO_NODE };
+	}
+	map->num_devices = 0;
+	map->free_devices = NO_NODE;
+	map->devices_end = 0;
 }

@@ -48,13 +48,13 @@ struct its_map {
 	struct translation *nodes;
 
 	/* Under config_lock. */
-	uint32_t max_translations, num_translations, free_nodes;
-	uint32_t nodes_end; /* nodes from here on are free */
+	uint32_t max_translations, num_translations;
+	uint32_t free_nodes; /* a list of those below... */
+	uint32_t nodes_end;  /* ...here; from here on all are free */
 	struct its_device *devices;
-	uint32_t max_devices, num_devices, free_devices;
+	uint32_t max_devices, num_devices, free_devices, devices_end; /* as with nodes */
 	uint32_t *device_buckets;
 	unsigned device_bucket_shift;
-	uint32_t num_buckets, num_device_buckets; /* constant */
 };
 
 static inline uint64_t translation_key(uint32_t devid, uint32_t eventid)
@@ -106,7 +106,7 @@ static inline const struct translation *its_map_find(const struct its_map *map, 
 
 /* ---- Under config_lock ---- */
 
-/* Remove everything at once. The LPIs are left to the caller. */
+/* Remove everything at once, in the time of what there is. The LPIs are left to the caller. */
 void its_map_clear(struct its_map *map);
 
 struct its_device *its_map_find_device(struct its_map *map, uint32_t devid);

@@ -22,6 +22,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "bytes.h"
 #include "gic_regs.h"
 #include "guestmem.h"
 #include "its_image.h"
@@ -66,21 +67,6 @@ struct tables {
 	uint8_t icids[ITS_MAX_COLLECTIONS / 8]; /* saving: those that events name; restoring: those in the table */
 	struct window devices, events;          /* one for each level of nesting */
 };
-
-static uint64_t get_entry(const uint8_t *from)
-{
-	uint64_t value = 0;
-
-	for (unsigned i = 0; i < ITS_ENTRY_SIZE; i++)
-		value |= (uint64_t)from[i] << (8 * i);
-	return value;
-}
-
-static void put_entry(uint8_t *to, uint64_t value)
-{
-	for (unsigned i = 0; i < ITS_ENTRY_SIZE; i++)
-		to[i] = (uint8_t)(value >> (8 * i));
-}
 
 /* How many entries from @address on are in one page, @num at most. */
 static uint32_t entries_in_page(uint64_t address, uint64_t num)
@@ -143,7 +129,7 @@ static int write_entry(struct tables *t, uint64_t address, uint64_t value)
 {
 	uint8_t bytes[ITS_ENTRY_SIZE];
 
-	put_entry(bytes, value);
+	bytes_put_u64(bytes, value);
 	return guest_write(t->its->vgic, address, bytes, sizeof(bytes)) ? 0 : -EFAULT;
 }
 
@@ -162,9 +148,9 @@ static int clear_entries(struct tables *t, uint64_t address, uint64_t num)
 
 		if (!guest_read(t->its->vgic, address, bytes, n * ITS_ENTRY_SIZE))
 			return -EFAULT;
-		while (from < end && !get_entry(bytes + ITS_ENTRY_SIZE * from))
+		while (from < end && !bytes_get_u64(bytes + ITS_ENTRY_SIZE * from))
 			from++;
-		while (end > from && !get_entry(bytes + ITS_ENTRY_SIZE * (end - 1)))
+		while (end > from && !bytes_get_u64(bytes + ITS_ENTRY_SIZE * (end - 1)))
 			end--;
 		if (from < end &&
 		    !guest_write(t->its->vgic, address + ITS_ENTRY_SIZE * from, zeros, (end - from) * ITS_ENTRY_SIZE))
@@ -194,8 +180,8 @@ static int write_events(struct tables *t, const struct its_image_device *d)
 			const uint32_t next =
 				i + n + 1 < d->num_events ? events[i + n + 1].eventid - events[i + n].eventid : 0;
 
-			put_entry(bytes + ITS_ENTRY_SIZE * n,
-				  make_ite(&events[i + n], next < ITE_NEXT_MAX ? next : ITE_NEXT_MAX));
+			bytes_put_u64(bytes + ITS_ENTRY_SIZE * n,
+				      make_ite(&events[i + n], next < ITE_NEXT_MAX ? next : ITE_NEXT_MAX));
 		}
 		if (!guest_write(t->its->vgic, address, bytes, n * ITS_ENTRY_SIZE))
 			return -EFAULT;
@@ -354,10 +340,10 @@ static int read_entry(struct tables *t, struct window *w, uint64_t address, uint
 			return -EFAULT;
 		w->address = address;
 		w->num = entries_in_page(address, num);
-		*entry = get_entry(w->bytes);
+		*entry = bytes_get_u64(w->bytes);
 		return 0;
 	}
-	*entry = get_entry(w->bytes + ITS_ENTRY_SIZE * place);
+	*entry = bytes_get_u64(w->bytes + ITS_ENTRY_SIZE * place);
 	return 0;
 }
 

@@ -16,6 +16,7 @@
 #include "lpi.h"
 
 #include "baser.h"
+#include "bytes.h"
 #include "gic_regs.h"
 #include "guestmem.h"
 #include "irq_change.h"
@@ -91,17 +92,26 @@ void lpi_set_target(struct vgic *vgic, struct irq *irq, uint32_t target)
 	count_target(vgic, irq_change(vgic, irq, irq_lpi_place, place_at(vgic, target)), target);
 }
 
+/* A translation to the LPI appears, by a transition that says so: irq_lpi_map or irq_lpi_restore. */
+static inline uint64_t map_by(struct vgic *vgic, struct irq *irq, uint32_t target, irq_transition transition,
+			      uint64_t arg)
+{
+	irq->mappings++;
+	count_target(vgic, irq_change(vgic, irq, transition, arg), target);
+	return (load_relaxed(&irq->word) & IRQ_GENERATION_MASK) | (uint64_t)(irq - vgic->lpis);
+}
+
 uint64_t lpi_map(struct vgic *vgic, struct irq *irq, uint32_t target)
 {
 	lpi_read_config(vgic, irq);
-	return lpi_map_as_is(vgic, irq, target);
+	return map_by(vgic, irq, target, irq_lpi_map, place_at(vgic, target));
 }
 
-uint64_t lpi_map_as_is(struct vgic *vgic, struct irq *irq, uint32_t target)
+uint64_t lpi_map_restored(struct vgic *vgic, struct irq *irq, uint32_t target, uint8_t property, bool pending)
 {
-	irq->mappings++;
-	count_target(vgic, irq_change(vgic, irq, irq_lpi_map, place_at(vgic, target)), target);
-	return (load_relaxed(&irq->word) & IRQ_GENERATION_MASK) | (uint64_t)(irq - vgic->lpis);
+	const irq_word bits = IRQ_MAPPED | (property & 1 ? IRQ_ENABLED : 0) | (pending ? IRQ_PENDING : 0);
+
+	return map_by(vgic, irq, target, irq_lpi_restore, irq_lpi_state(place_at(vgic, target), property, bits));
 }
 
 void lpi_unmap(struct vgic *vgic, struct irq *irq)
@@ -227,8 +237,7 @@ static void write_pending(struct vgic *vgic, uint64_t address, uint64_t pending)
 {
 	uint8_t bytes[8];
 
-	for (unsigned i = 0; i < sizeof(bytes); i++)
-		bytes[i] = (uint8_t)(pending >> (8 * i));
+	bytes_put_u64(bytes, pending);
 	guest_write(vgic, address, bytes, sizeof(bytes));
 }
 
@@ -341,11 +350,29 @@ uint64_t lpi_restore_mapping(struct vgic *vgic, struct irq *irq)
 	return (load_relaxed(&irq->word) & IRQ_GENERATION_MASK) | (uint64_t)(irq - vgic->lpis);
 }
 
+/*
+ * A store does: nobody else writes the word between the reset and the end of a restore. A signal that was on its way has a
+ * generation of before, one that comes is turned away by the pause, and the vCPUs are stopped.
+ */
 void lpi_restore(struct vgic *vgic, struct irq *irq, uint32_t target, uint8_t priority, irq_word bits)
 {
 	const uint64_t state = irq_lpi_state(place_at(vgic, target), priority, bits | (irq->mappings ? IRQ_MAPPED : 0));
+	const irq_word old = load_relaxed(&irq->word), new = irq_lpi_restore(old, state);
 
-	count_target(vgic, irq_change(vgic, irq, irq_lpi_restore, state), target);
+	store_release(&irq->word, new);
+	irq_settle(vgic, irq, old, new);
+	count_target(vgic, old, target);
+}
+
+/*
+ * A store here, too: what a signal does to the word meanwhile came before the reset, and is gone with it; its hint is a
+ * stale one. No vCPU is told of what is withdrawn (R8): a restore kicks all, a reset those whose lines are mirrored, and
+ * behind a reset nothing is left that had been hidden.
+ */
+static void reset_lpi(struct irq *irq)
+{
+	irq->mappings = 0;
+	store_release(&irq->word, irq_lpi_reset(load_relaxed(&irq->word), 0));
 }
 
 void lpi_reset(struct vgic *vgic)
@@ -353,12 +380,8 @@ void lpi_reset(struct vgic *vgic)
 	const bool shows_attributes = vgic->profile == VGIC_PROFILE_KVM && vgic_has(vgic, VGIC_FEATURE_LPIS);
 	const uint64_t baser = shows_attributes ? GICR_TABLES_RESET_KVM : 0;
 
-	for (uint32_t i = 0; i < vgic->num_lpis; i++) {
-		struct irq *irq = &vgic->lpis[i];
-
-		irq->mappings = 0;
-		irq_change(vgic, irq, irq_lpi_reset, 0);
-	}
+	for (uint32_t i = 0; i < vgic->num_lpis; i++)
+		reset_lpi(&vgic->lpis[i]);
 	for (uint32_t i = 0; i < vgic->num_vcpus; i++) {
 		struct vgic_vcpu *vcpu = vgic->vcpus[i];
 

@@ -25,8 +25,8 @@ uint32_t lpi_intid_end(const struct vgic *vgic);
 /* A translation to an LPI appears; its target is that of the collection (IRQ_NO_TARGET: not mapped). Returns the value. */
 uint64_t lpi_map(struct vgic *vgic, struct irq *irq, uint32_t target);
 
-/* The same without reading the LPI's configuration. */
-uint64_t lpi_map_as_is(struct vgic *vgic, struct irq *irq, uint32_t target);
+/* The same with the configuration and the pending state that were read from the guest's tables, whatever it had. */
+uint64_t lpi_map_restored(struct vgic *vgic, struct irq *irq, uint32_t target, uint8_t property, bool pending);
 
 /* A translation to an LPI is gone. */
 void lpi_unmap(struct vgic *vgic, struct irq *irq);
@@ -53,7 +53,7 @@ void redist_finish_work(struct vgic_vcpu *vcpu);
 /* A translation from an image appears. The LPI is mapped by lpi_restore(), which has to follow. Returns the value. */
 uint64_t lpi_restore_mapping(struct vgic *vgic, struct irq *irq);
 
-/* The state of an LPI from an image; mapped if a translation leads to it; @bits are IRQ_ENABLED and IRQ_PENDING. */
+/* The state of an LPI from an image, after a reset and with MSIs paused; mapped if a translation leads to it; @bits are IRQ_ENABLED and IRQ_PENDING. */
 void lpi_restore(struct vgic *vgic, struct irq *irq, uint32_t target, uint8_t priority, irq_word bits);
 
 /* Reset: nothing is pending, all redistributors have LPIs disabled. Translations have been removed before. */

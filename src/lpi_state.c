@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "bytes.h"
 #include "gic_regs.h"
 #include "guestmem.h"
 #include "lpi.h"
@@ -75,21 +76,6 @@ static int sort_pending(struct pending_save *s, uint32_t total)
 	return 0;
 }
 
-static void put_u64(uint8_t *to, uint64_t value)
-{
-	for (unsigned i = 0; i < 8; i++)
-		to[i] = (uint8_t)(value >> (8 * i));
-}
-
-static uint64_t get_u64(const uint8_t *from)
-{
-	uint64_t value = 0;
-
-	for (unsigned i = 0; i < 8; i++)
-		value |= (uint64_t)from[i] << (8 * i);
-	return value;
-}
-
 /* Bring @n words of a table, within one page, to what they should be; write from the first to the last that differs. */
 static int write_page(struct pending_save *s, uint64_t address, const uint64_t *wanted, uint32_t n, bool keep_others)
 {
@@ -99,12 +85,12 @@ static int write_page(struct pending_save *s, uint64_t address, const uint64_t *
 	if (!guest_read(s->vgic, address, bytes, n * 8))
 		return -EFAULT;
 	for (uint32_t i = 0; i < n; i++) {
-		const uint64_t here = get_u64(bytes + 8 * i);
+		const uint64_t here = bytes_get_u64(bytes + 8 * i);
 		const uint64_t word = keep_others ? wanted[i] | here : wanted[i];
 
 		if (word == here)
 			continue;
-		put_u64(bytes + 8 * i, word);
+		bytes_put_u64(bytes + 8 * i, word);
 		from = i < from ? i : from;
 		end = i + 1;
 	}

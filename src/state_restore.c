@@ -82,10 +82,10 @@ static int open_array(struct restore *r, struct array *a, const struct stream *s
 	return 0;
 }
 
-/* The stream at the next record; @a goes on behind it. */
-static struct stream next_record(struct array *a)
+/* The next record, @size bytes of it: what this version knows. open_array() has seen that so many are there. */
+static inline struct stream next_record(struct array *a, uint32_t size)
 {
-	const struct stream s = a->s;
+	const struct stream s = { .in = a->s.in, .at = a->s.at, .end = a->s.at + size };
 
 	a->s.at += a->h.record_size;
 	a->next++;
@@ -317,7 +317,7 @@ static int check_vcpus(struct restore *r)
 	while (!err && array_goes_on(&a)) {
 		const uint32_t place = a.next;
 
-		err = check_vcpu(r, next_record(&a), place, &id);
+		err = check_vcpu(r, next_record(&a, VCPU_RECORD_SIZE), place, &id);
 	}
 	return err;
 }
@@ -347,7 +347,7 @@ static int check_private_irqs(struct restore *r)
 		err = damaged(r, "number of SGIs and PPIs", a.h.count, s.at);
 	while (!err && array_goes_on(&a)) {
 		const uint32_t intid = a.next % NUM_PRIVATE;
-		struct stream at = next_record(&a);
+		struct stream at = next_record(&a, IRQ_RECORD_SIZE);
 		const size_t offset = at.at;
 		struct irq_record i = { 0 };
 
@@ -377,7 +377,7 @@ static int check_spis(struct restore *r)
 		err = damaged(r, "number of SPIs", a.h.count, s.at);
 	while (!err && array_goes_on(&a)) {
 		const uint32_t intid = FIRST_SPI + a.next;
-		struct stream at = next_record(&a);
+		struct stream at = next_record(&a, SPI_RECORD_SIZE);
 		const size_t offset = at.at;
 		struct spi_record spi = { 0 };
 
@@ -410,7 +410,7 @@ static int check_lpis(struct restore *r)
 		return damaged(r, "section LPIS", 0, s.at);
 	err = open_array(r, &a, &s, LPI_RECORD_SIZE, "section LPIS");
 	while (!err && array_goes_on(&a)) {
-		struct stream at = next_record(&a);
+		struct stream at = next_record(&a, LPI_RECORD_SIZE);
 		const size_t offset = at.at;
 		struct lpi_record lpi = { 0 };
 
@@ -480,7 +480,7 @@ static int check_events(struct restore *r, uint32_t index, struct array *events,
 
 		if (!array_goes_on(events))
 			return damaged(r, "number of events", num, events->s.at);
-		s = next_record(events);
+		s = next_record(events, EVENT_RECORD_SIZE);
 		at = s.at;
 		stream_event(&s, &e);
 		/* An INTID below the LPIs wraps, and is out of range. */
@@ -498,7 +498,7 @@ static int check_devices(struct restore *r, uint32_t index, struct array *device
 	int err = 0;
 
 	while (!err && array_goes_on(devices)) {
-		struct stream s = next_record(devices);
+		struct stream s = next_record(devices, DEVICE_RECORD_SIZE);
 		const size_t at = s.at;
 		struct device_record d = { 0 };
 
@@ -519,7 +519,7 @@ static int check_collections(struct restore *r, uint32_t index, struct array *a)
 	uint16_t *collections = r->its_images[index].collections;
 
 	while (array_goes_on(a)) {
-		struct stream s = next_record(a);
+		struct stream s = next_record(a, COLLECTION_RECORD_SIZE);
 		const size_t at = s.at;
 		struct collection_record c = { 0 };
 
@@ -579,7 +579,7 @@ static void apply_vcpus(struct restore *r)
 	open_array(r, &a, &s, VCPU_RECORD_SIZE, "");
 	while (array_goes_on(&a)) {
 		struct vgic_vcpu *vcpu = r->vgic->vcpus[r->index_by_place[a.next]];
-		struct stream at = next_record(&a);
+		struct stream at = next_record(&a, VCPU_RECORD_SIZE);
 		struct cpuif_registers icc;
 		struct vcpu_record v = { 0 };
 
@@ -600,7 +600,7 @@ static void apply_vcpus(struct restore *r)
 static void apply_devices(struct vgic_its *its, struct array *devices, struct array *events)
 {
 	while (array_goes_on(devices)) {
-		struct stream s = next_record(devices);
+		struct stream s = next_record(devices, DEVICE_RECORD_SIZE);
 		struct device_record d = { 0 };
 		struct its_device *device;
 
@@ -610,7 +610,7 @@ static void apply_devices(struct vgic_its *its, struct array *devices, struct ar
 			struct event_record e = { 0 };
 			struct irq *irq;
 
-			s = next_record(events);
+			s = next_record(events, EVENT_RECORD_SIZE);
 			stream_event(&s, &e);
 			irq = &its->vgic->lpis[e.intid - FIRST_LPI];
 			its_map_add(&its->map, device, e.eventid, lpi_restore_mapping(its->vgic, irq), e.icid);
@@ -655,7 +655,7 @@ static void apply_lpis(struct restore *r)
 		return;
 	open_array(r, &a, &s, LPI_RECORD_SIZE, "");
 	while (array_goes_on(&a)) {
-		struct stream at = next_record(&a);
+		struct stream at = next_record(&a, LPI_RECORD_SIZE);
 		struct lpi_record lpi = { 0 };
 
 		stream_lpi(&at, &lpi);
@@ -695,7 +695,7 @@ static void apply_private_irqs(struct restore *r)
 	while (array_goes_on(&a)) {
 		struct vgic_vcpu *vcpu = r->vgic->vcpus[r->index_by_place[a.next / NUM_PRIVATE]];
 		struct irq *irq = &vcpu->private_irqs[a.next % NUM_PRIVATE];
-		struct stream at = next_record(&a);
+		struct stream at = next_record(&a, IRQ_RECORD_SIZE);
 		struct irq_record i = { 0 };
 
 		stream_irq(&at, &i);
@@ -712,7 +712,7 @@ static void apply_spis(struct restore *r)
 	open_array(r, &a, &s, SPI_RECORD_SIZE, "");
 	while (array_goes_on(&a)) {
 		struct irq *irq = &vgic->spis[a.next];
-		struct stream at = next_record(&a);
+		struct stream at = next_record(&a, SPI_RECORD_SIZE);
 		struct spi_record spi = { 0 };
 		uint32_t target;
 

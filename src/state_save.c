@@ -69,13 +69,15 @@ static size_t begin_section(struct save *save, uint32_t type)
 /* The length is known now. Then zeros up to where the next section begins. */
 static void end_section(struct save *save, size_t start)
 {
-	uint64_t length = save->s.at - start, zero = 0;
+	uint64_t length = save->s.at - start;
 	const size_t end = save->s.at;
+	uint8_t zero = 0;
 
 	save->s.at = start - sizeof(length);
 	stream_u64(&save->s, &length);
 	save->s.at = end;
-	stream_value(&save->s, &zero, -end % IMAGE_ALIGNMENT);
+	for (size_t n = -end % IMAGE_ALIGNMENT; n; n--)
+		stream_u8(&save->s, &zero);
 }
 
 static void put_array(struct save *save, uint32_t count, uint32_t record_size)

@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bytes.h"
+
 #define IMAGE_MAGIC         UINT64_C(0x006369677662696c) /* "libvgic" and a zero byte */
 #define IMAGE_MAJOR         1u
 #define IMAGE_MINOR         0u
@@ -41,55 +43,34 @@ struct stream {
 	bool ran_out; /* more was wanted than there is: it has read as zero, or was not written */
 };
 
-/* The next @n bytes of a value, up to 8. */
-static inline void stream_value(struct stream *s, uint64_t *value, unsigned n)
-{
-	const uint64_t given = *value;
-
-	if (!s->out)
-		*value = 0;
-	if (s->end - s->at < n) {
-		s->ran_out = true;
-		s->at = s->end;
-		return;
+/*
+ * stream_u8(), stream_u16() and so on: the next value. A record that is read from a stream whose direction and room the
+ * compiler knows is a few loads, without a question.
+ */
+#define STREAM_VALUE(bits)                                                                                             \
+	static inline void stream_u##bits(struct stream *s, uint##bits##_t *value)                                     \
+	{                                                                                                              \
+		const size_t at = s->at;                                                                               \
+                                                                                                                       \
+		if (s->end - at < sizeof(*value)) {                                                                    \
+			s->ran_out = true;                                                                             \
+			s->at = s->end;                                                                                \
+			*value = s->out ? *value : 0;                                                                  \
+			return;                                                                                        \
+		}                                                                                                      \
+		s->at = at + sizeof(*value);                                                                           \
+		if (s->out)                                                                                            \
+			bytes_put_u##bits(s->out + at, *value);                                                        \
+		else                                                                                                   \
+			*value = bytes_get_u##bits(s->in + at);                                                        \
 	}
-	for (unsigned i = 0; i < n; i++) {
-		if (s->out)
-			s->out[s->at + i] = (uint8_t)(given >> (8 * i));
-		else
-			*value |= (uint64_t)s->in[s->at + i] << (8 * i);
-	}
-	s->at += n;
-}
 
-static inline void stream_u64(struct stream *s, uint64_t *value)
-{
-	stream_value(s, value, 8);
-}
+STREAM_VALUE(8)
+STREAM_VALUE(16)
+STREAM_VALUE(32)
+STREAM_VALUE(64)
 
-static inline void stream_u32(struct stream *s, uint32_t *value)
-{
-	uint64_t v = *value;
-
-	stream_value(s, &v, 4);
-	*value = (uint32_t)v;
-}
-
-static inline void stream_u16(struct stream *s, uint16_t *value)
-{
-	uint64_t v = *value;
-
-	stream_value(s, &v, 2);
-	*value = (uint16_t)v;
-}
-
-static inline void stream_u8(struct stream *s, uint8_t *value)
-{
-	uint64_t v = *value;
-
-	stream_value(s, &v, 1);
-	*value = (uint8_t)v;
-}
+#undef STREAM_VALUE
 
 /* ---- Header and sections ------------------------------------------------------------------- */
 
