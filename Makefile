@@ -8,6 +8,7 @@ BUILD := build
 ASAN  := build-asan
 TSAN  := build-tsan
 CLANG := build-clang
+FUZZ  := build-fuzz
 
 # `make check SLOW=4` multiplies the time budgets, for a machine that is slow or busy.
 SLOW  := 1
@@ -28,6 +29,7 @@ CHECK_GROUPS := \
 	oracle:$(BUILD):oracle:60 \
 	asan-unit:$(ASAN):unit:35 \
 	asan-conformance:$(ASAN):conformance:40 \
+	asan-corpora:$(ASAN):fuzz:30 \
 	asan-stress:$(ASAN):stress:110 \
 	tsan-stress:$(TSAN):stress:60 \
 	tsan-vmm:$(TSAN):vmm-threads:15 \
@@ -51,7 +53,7 @@ INSTALL_DEPS := scripts/install-deps.sh
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help deps all demo boot-test migrate-test guest-oracle kvm-oracle check check-all model bench bench-instructions format lint install clean
+.PHONY: help deps all demo boot-test migrate-test guest-oracle kvm-oracle check check-all model fuzz bench bench-instructions format lint install clean
 
 help: ## print this list
 	@echo 'libvgic: an Arm GICv3 interrupt controller in software. Targets:'
@@ -78,6 +80,10 @@ $(TSAN)/build.ninja: | deps-build
 
 $(CLANG)/build.ninja: | deps-build
 	CC=clang meson setup $(CLANG)
+
+$(FUZZ)/build.ninja: | deps-build
+	@$(INSTALL_DEPS) --quiet fuzz
+	CC=clang meson setup $(FUZZ) -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false
 
 all: deps-build $(BUILD)/build.ninja ## build everything into build/
 	@ninja -C $(BUILD)
@@ -130,6 +136,11 @@ model: ## check every configuration of the protocol's models (four minutes)
 	@$(INSTALL_DEPS) --quiet test
 	@tests/model/run-model
 
+# SECONDS=n: so long for each. TARGETS='NAME...': these alone.
+fuzz: deps-build $(FUZZ)/build.ninja ## fuzz with libFuzzer, each target for 60 s (SECONDS=n, TARGETS=...)
+	@$(INSTALL_DEPS) --quiet fuzz
+	@scripts/fuzz $(if $(SECONDS),--seconds $(SECONDS)) $(if $(TARGETS),--targets '$(TARGETS)') $(FUZZ)
+
 lint: deps-build $(BUILD)/build.ninja ## check layout and sources without running them
 	@$(INSTALL_DEPS) --quiet lint
 	@scripts/lint $(BUILD)
@@ -158,5 +169,5 @@ install: deps-build $(BUILD)/build.ninja ## install the library and the programs
 	meson install -C $(BUILD)
 
 clean: ## remove what was built (not what was downloaded for the guest)
-	rm -rf $(ASAN) $(TSAN) $(CLANG)
+	rm -rf $(ASAN) $(TSAN) $(CLANG) $(FUZZ)
 	[ ! -d $(BUILD) ] || find $(BUILD) -mindepth 1 -maxdepth 1 ! -name guest -exec rm -rf {} +
