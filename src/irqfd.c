@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "probes.h"
@@ -79,45 +80,11 @@ static int defer_edge(struct vgic_irqfds *irqfds, uint32_t gsi)
 	return 1;
 }
 
-static int inject_now(struct vgic_irqfds *irqfds, uint32_t gsi, enum vgic_irqfd_path path)
+int irqfd_inject(struct vgic_irqfds *irqfds, uint32_t gsi, enum vgic_irqfd_path path)
 {
 	if (irqfds->config.ops.inject)
 		return irqfds->config.ops.inject(irqfds->config.opaque, gsi, path);
 	return vgic_signal_gsi(irqfds->routes, gsi);
-}
-
-static bool take_kept(struct vgic_irqfds *irqfds, uint32_t gsi)
-{
-	const uint64_t bit = UINT64_C(1) << gsi % 64;
-
-	return atomic_fetch_and_explicit(&irqfds->kept[gsi / 64], ~bit, memory_order_seq_cst) & bit;
-}
-
-/* R20. Turns more than once only if one pause ends and another begins meanwhile. */
-static __attribute__((noinline)) int keep_over_pause(struct vgic_irqfds *irqfds, uint32_t gsi,
-						     enum vgic_irqfd_path path)
-{
-	int result = -EAGAIN;
-
-	while (result == -EAGAIN) {
-		atomic_fetch_or_explicit(&irqfds->kept[gsi / 64], UINT64_C(1) << gsi % 64, memory_order_seq_cst);
-		if (route_is_paused(irqfds->routes) || !take_kept(irqfds, gsi))
-			return 0;
-		result = inject_now(irqfds, gsi, path);
-	}
-	return result;
-}
-
-int irqfd_inject(struct vgic_irqfds *irqfds, uint32_t gsi, enum vgic_irqfd_path path)
-{
-	const int result = inject_now(irqfds, gsi, path);
-
-	if (__builtin_expect(result != -EAGAIN, 1))
-		return result;
-	/* Of ops.inject() it may mean that it would block, as the two are the same number: the worker finds out. */
-	if (irqfds->config.ops.inject && path == VGIC_IRQFD_DIRECT)
-		return result;
-	return keep_over_pause(irqfds, gsi, path);
 }
 
 static int event_is_edge(struct vgic_irqfds *irqfds, uint32_t gsi)
@@ -131,20 +98,6 @@ static int event_is_edge(struct vgic_irqfds *irqfds, uint32_t gsi)
 	if (result == -EWOULDBLOCK)
 		return defer_edge(irqfds, gsi);
 	return count_result(irqfd_counters_of(irqfds, gsi), result);
-}
-
-/* The end of a pause. */
-static void inject_kept(void *opaque)
-{
-	struct vgic_irqfds *irqfds = opaque;
-	const uint32_t num_words = (vgic_routes_num_gsis(irqfds->routes) + 63) / 64;
-
-	for (uint32_t i = 0; i < num_words; i++) {
-		uint64_t bits = atomic_exchange_explicit(&irqfds->kept[i], 0, memory_order_seq_cst);
-
-		for (; bits; bits &= bits - 1)
-			event_is_edge(irqfds, i * 64 + (uint32_t)__builtin_ctzll(bits));
-	}
 }
 
 static int event_raises_line(struct vgic_irqfds *irqfds, uint32_t gsi)
@@ -251,20 +204,41 @@ static void give_slot_back(struct vgic_irqfds *irqfds, struct irqfd_slot *slot)
 
 /* ---- Assign and deassign ------------------------------------------------------------------------ */
 
-/* Returns 0 or a negative errno. */
-static int watch(struct vgic_irqfds *irqfds, int fd, uint64_t token)
+/* A descriptor of our own, or a negative errno. */
+static int duplicate(int fd)
 {
-	if (irqfds->config.door == VGIC_IRQFD_LOOP)
-		return irqfds->config.ops.watch(irqfds->config.opaque, fd, token);
-	return irqfd_service_watch(irqfds, fd, token);
+	const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	return copy < 0 ? -errno : copy;
 }
 
-static void unwatch(struct vgic_irqfds *irqfds, int fd, uint64_t token)
+/*
+ * The service watches a duplicate: epoll forgets a descriptor when the file is closed, not the number, and can be told
+ * to forget it only by a number that is still open. Returns 0 or a negative errno.
+ */
+static int watch(struct vgic_irqfds *irqfds, struct irqfd_slot *slot, uint64_t token)
 {
+	int err;
+
 	if (irqfds->config.door == VGIC_IRQFD_LOOP)
-		irqfds->config.ops.unwatch(irqfds->config.opaque, fd, token);
-	else
-		irqfd_service_unwatch(irqfds, fd, token);
+		return irqfds->config.ops.watch(irqfds->config.opaque, slot->fd, token);
+	slot->watchedfd = duplicate(slot->fd);
+	if (slot->watchedfd < 0)
+		return slot->watchedfd;
+	err = irqfd_service_watch(irqfds, slot->watchedfd, token);
+	if (err)
+		close(slot->watchedfd);
+	return err;
+}
+
+static void unwatch(struct vgic_irqfds *irqfds, struct irqfd_slot *slot, uint64_t token)
+{
+	if (irqfds->config.door == VGIC_IRQFD_LOOP) {
+		irqfds->config.ops.unwatch(irqfds->config.opaque, slot->fd, token);
+		return;
+	}
+	irqfd_service_unwatch(irqfds, slot->watchedfd, token);
+	close(slot->watchedfd);
 }
 
 /*
@@ -283,26 +257,6 @@ static void retire(struct vgic_irqfds *irqfds, struct irqfd_slot *slot)
 		route_forget_gsi(irqfds->routes, slot->gsi);
 }
 
-static bool gsi_is_bound(const struct vgic_irqfds *irqfds, uint32_t gsi)
-{
-	for (uint32_t i = 0; i < irqfds->config.max_irqfds; i++) {
-		if (irqfds->slots[i].phase == IRQFD_BOUND && irqfds->slots[i].gsi == gsi)
-			return true;
-	}
-	return false;
-}
-
-/* What a pause has kept of a GSI is dropped with its last eventfd. */
-static void forget_kept(struct vgic_irqfds *irqfds, uint32_t gsi)
-{
-	if (!(load_relaxed(&irqfds->kept[gsi / 64]) >> gsi % 64 & 1))
-		return;
-	port_lock_acquire(irqfds->lock);
-	if (!gsi_is_bound(irqfds, gsi))
-		take_kept(irqfds, gsi);
-	port_lock_release(irqfds->lock);
-}
-
 /* Events may come as soon as it is watched: everything else is there before. */
 static int bind_slot(struct vgic_irqfds *irqfds, struct irqfd_slot *slot, uint32_t gsi, int resamplefd)
 {
@@ -319,24 +273,38 @@ static int bind_slot(struct vgic_irqfds *irqfds, struct irqfd_slot *slot, uint32
 		next_generation(slot);
 		return err;
 	}
-	err = watch(irqfds, slot->fd, token);
+	err = watch(irqfds, slot, token);
 	if (err)
 		retire(irqfds, slot);
 	return err;
+}
+
+/*
+ * Without /proc, which a sandbox may lack. An eventfd is an anonymous inode that refuses to read nothing, as only those
+ * do that have a fixed size of message, and takes a write of 0, which changes nothing. In this order: the write must
+ * not reach anything else.
+ */
+static bool is_eventfd(int fd)
+{
+	const uint64_t nothing = 0;
+	struct stat what;
+	uint64_t none;
+
+	if (fstat(fd, &what) || (what.st_mode & S_IFMT) || read(fd, &none, 0) >= 0 || errno != EINVAL)
+		return false;
+	return write(fd, &nothing, sizeof(nothing)) == (ssize_t)sizeof(nothing);
 }
 
 /* A duplicate of a resamplefd that cannot block an EOI, or a negative errno. */
 static int duplicate_resamplefd(int resamplefd)
 {
 	const int flags = fcntl(resamplefd, F_GETFL);
-	int copy;
 
 	if (flags < 0)
 		return -errno;
-	if (!(flags & O_NONBLOCK))
+	if (!(flags & O_NONBLOCK) || !is_eventfd(resamplefd))
 		return -EINVAL;
-	copy = fcntl(resamplefd, F_DUPFD_CLOEXEC, 0);
-	return copy < 0 ? -errno : copy;
+	return duplicate(resamplefd);
 }
 
 /* Takes over @resamplefd if it succeeds. */
@@ -383,9 +351,8 @@ int vgic_irqfd_assign(struct vgic_irqfds *irqfds, uint32_t gsi, int eventfd, int
 
 static void deassign(struct vgic_irqfds *irqfds, struct irqfd_slot *slot)
 {
-	unwatch(irqfds, slot->fd, token_of(irqfds, slot));
+	unwatch(irqfds, slot, token_of(irqfds, slot));
 	retire(irqfds, slot);
-	forget_kept(irqfds, slot->gsi);
 	if (slot->resamplefd != VGIC_NO_FD)
 		close(slot->resamplefd);
 	port_lock_acquire(irqfds->lock);
@@ -429,6 +396,8 @@ int irqfd_thread_start(pthread_t *thread, void *(*main)(void *), void *arg)
 
 void vgic_irqfds_config_init(struct vgic_irqfds_config *config)
 {
+	if (!config)
+		return;
 	*config = (struct vgic_irqfds_config){
 		.size = sizeof(*config),
 		.door = VGIC_IRQFD_SERVICE,
@@ -463,10 +432,8 @@ static int make_slots(struct vgic_irqfds *irqfds)
 
 	irqfds->slots = port_alloc_zeroed(num_slots * sizeof(*irqfds->slots), CACHE_LINE);
 	irqfds->buckets = port_alloc_zeroed(num_buckets * sizeof(*irqfds->buckets), CACHE_LINE);
-	irqfds->kept =
-		port_alloc_zeroed((vgic_routes_num_gsis(irqfds->routes) + 63) / 64 * sizeof(*irqfds->kept), CACHE_LINE);
 	irqfds->lock = port_lock_new();
-	if (!irqfds->slots || !irqfds->buckets || !irqfds->kept || !irqfds->lock)
+	if (!irqfds->slots || !irqfds->buckets || !irqfds->lock)
 		return -ENOMEM;
 	irqfds->bucket_mask = num_buckets - 1;
 	for (uint32_t i = 0; i < num_buckets; i++)
@@ -479,7 +446,6 @@ static int make_slots(struct vgic_irqfds *irqfds)
 static void free_irqfds(struct vgic_irqfds *irqfds)
 {
 	port_lock_free(irqfds->lock);
-	port_free(irqfds->kept);
 	port_free(irqfds->buckets);
 	port_free(irqfds->slots);
 	port_free(irqfds);
@@ -512,7 +478,7 @@ int vgic_irqfds_create(struct vgic_routes *routes, const struct vgic_irqfds_conf
 	irqfds->config = *config;
 	err = make_slots(irqfds);
 	if (!err)
-		err = route_resampler_register(routes, signal_resamplefd, inject_kept, irqfds);
+		err = route_resampler_register(routes, signal_resamplefd, irqfds);
 	if (err) {
 		free_irqfds(irqfds);
 		return err;

@@ -18,10 +18,7 @@
  * one word: who enters later finds the new generation. So when it is 0, no event of
  * that irqfd is being delivered, and none will be.
  *
- * R20. An MSI that meets a pause (state.h) is kept: who injects sets the bit of its
- * GSI, then looks whether there is a pause still; if not, and the bit is still there to
- * be taken, it injects again. The end of a pause is published, and then the bits are
- * taken. All four are seq_cst: one of the two takes it.
+ * What meets a mask or a pause is kept by the route (R16, R20), and nothing of it here.
  *
  * `lock` guards which slots are taken, by which eventfd. It is not held while
  * anything is waited for, nor while callbacks are made; the route table's lock is
@@ -55,7 +52,8 @@ struct irqfd_slot {
 
 	/* Under the lock. */
 	enum irqfd_phase phase;
-	int fd;
+	int fd;        /* the VMM's number */
+	int watchedfd; /* the service's duplicate of it */
 	uint32_t next; /* in the bucket of its eventfd, or of the free ones */
 };
 
@@ -102,8 +100,7 @@ struct vgic_irqfds {
 	struct vgic_routes *routes;
 	struct vgic_irqfds_config config;
 	struct irqfd_slot *slots;
-	_Atomic uint64_t *kept; /* R20: a bit for each GSI */
-	uint32_t *buckets;      /* by eventfd: first slot, or NO_SLOT */
+	uint32_t *buckets; /* by eventfd: first slot, or NO_SLOT */
 	uint32_t bucket_mask;
 	struct port_lock *lock;
 
@@ -130,7 +127,7 @@ static inline struct irqfd_counters *irqfd_counters_of(struct vgic_irqfds *irqfd
 
 /* ---- irqfd.c ---- */
 
-/* Inject an event of a GSI, or keep it until a pause is over (then the result is 0). -EWOULDBLOCK: the worker has to. */
+/* Inject an event of a GSI. -EWOULDBLOCK, by ops.inject() only: the worker has to. */
 int irqfd_inject(struct vgic_irqfds *irqfds, uint32_t gsi, enum vgic_irqfd_path path);
 
 /* A thread of the library's, with all signals blocked. Returns 0 or a negative errno. */

@@ -10,6 +10,8 @@
 
 void vgic_irqfds_config_init(struct vgic_irqfds_config *config)
 {
+	if (!config)
+		return;
 	memset(config, 0, sizeof(*config));
 	config->size = sizeof(*config);
 }

@@ -92,7 +92,6 @@ int irqfd_service_watch(struct vgic_irqfds *irqfds, int fd, uint64_t token)
 	return epoll_ctl(epollfd_of(irqfds, token), EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
-/* Fails if the VMM has closed it already: then the kernel has forgotten it by itself. */
 void irqfd_service_unwatch(struct vgic_irqfds *irqfds, int fd, uint64_t token)
 {
 	struct epoll_event unused = { .events = 0 };

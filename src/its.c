@@ -21,8 +21,7 @@
 #include "gic_regs.h"
 #include "guestmem.h"
 #include "id_regs.h"
-#include "irq_change.h"
-#include "lpi_signal.h"
+#include "msi_signal.h"
 #include "work.h"
 
 /* A signal that finds a stale translation looks again; each time a command has been executed meanwhile. */
@@ -82,13 +81,8 @@ static __attribute__((noinline)) int signal_again(struct vgic_its *its, uint64_t
 int vgic_its_signal(struct vgic_its *its, uint32_t devid, uint32_t eventid)
 {
 	const uint64_t key = translation_key(devid, eventid);
-	uint64_t value;
 
-	/* In this order: a translation that was renewed behind Enabled=0 must not be taken for one of before. */
-	if (its_map_find_first(&its->map, key, &value) && load_acquire(&its->enabled) &&
-	    lpi_signal_at_once(its->vgic, value))
-		return 1;
-	return signal_again(its, key);
+	return its_signal_at_once(its, key) ? 1 : signal_again(its, key);
 }
 
 enum doorbell its_find_doorbell(struct vgic *vgic, uint64_t address, struct vgic_its **its)
@@ -113,7 +107,7 @@ int vgic_signal_msi(struct vgic *vgic, uint64_t address, uint32_t data, uint32_t
 	case DOORBELL_ITS:
 		return (flags & VGIC_MSI_VALID_DEVID) ? vgic_its_signal(its, devid, data) : -EINVAL;
 	case DOORBELL_SETSPI:
-		return line_signal_message(vgic, data);
+		return spi_signal_message(vgic, data);
 	case DOORBELL_NONE:
 		break;
 	}

@@ -29,18 +29,6 @@ int vgic_set_spi(struct vgic *vgic, uint32_t intid, unsigned source, bool level)
 	return set_line(vgic, &vgic->spis[intid - FIRST_SPI], source, level);
 }
 
-int line_signal_message(struct vgic *vgic, uint32_t intid)
-{
-	if (intid - FIRST_SPI >= vgic->num_spis)
-		return 0;
-	irq_change(vgic, &vgic->spis[intid - FIRST_SPI], irq_message_set, 0);
-	/*
-	 * Behind the CAS: a save either sees that, or is seen here. Store buffering through a read-modify-write of another
-	 * word, as in group_was_disabled() (cpuif.c). Both may be the case: then the message comes twice.
-	 */
-	return (load_seq_cst(&vgic->pause_sequence) & 1) ? -EAGAIN : 1;
-}
-
 int vgic_set_ppi(struct vgic_vcpu *vcpu, uint32_t intid, unsigned source, bool level)
 {
 	if (intid < NUM_SGIS || intid >= NUM_PRIVATE)

@@ -6,7 +6,9 @@
  * A vector's route is a function of the registers (vector_route()). Whatever
  * changes a register computes it anew for the vectors concerned: one entry, or all
  * of them in a transaction. Masks and pending bits are those of the route table, so
- * that an event finds them wherever it comes from.
+ * that an event finds them wherever it comes from. The entries are claimed: nobody
+ * else can change them, or hold them in a transaction, so that a change of a register
+ * cannot fail.
  *
  * `lock` guards registers and eventfds of this device. The route table's lock and
  * that of irqfds are taken under it.
@@ -101,10 +103,10 @@ static void stage_vector(struct vgic_msix *msix, struct vgic_route_txn *txn, uin
 	struct msix_vector *v = &msix->vectors[vector];
 
 	msix->num_unroutable -= v->unroutable;
-	v->unroutable = vgic_route_txn_set(txn, gsi, &route) == -ENODEV;
+	v->unroutable = route_txn_set_claimed(txn, gsi, &route) == -ENODEV;
 	msix->num_unroutable += v->unroutable;
 	if (v->unroutable)
-		vgic_route_txn_set(txn, gsi, &nowhere);
+		route_txn_set_claimed(txn, gsi, &nowhere);
 }
 
 static void update_vectors(struct vgic_msix *msix, uint32_t first, uint32_t num)
@@ -252,7 +254,7 @@ int vgic_msix_table_read(struct vgic_msix *msix, uint32_t offset, unsigned width
 {
 	const struct msix_vector *v;
 	bool defined;
-	int err = check_access(msix, offset, width, table_size(msix), &defined);
+	int err = value ? check_access(msix, offset, width, table_size(msix), &defined) : -EINVAL;
 
 	if (err)
 		return err;
@@ -309,7 +311,7 @@ int vgic_msix_pba_read(struct vgic_msix *msix, uint32_t offset, unsigned width, 
 {
 	const uint32_t size = (msix->config.num_vectors + 63) / 64 * 8;
 	bool defined;
-	int err = check_access(msix, offset, width, size, &defined);
+	int err = value ? check_access(msix, offset, width, size, &defined) : -EINVAL;
 
 	if (!err)
 		*value = defined ? pending_bits(msix, 8 * offset, 8 * width) : 0;
@@ -528,6 +530,8 @@ uint32_t vgic_msix_num_unroutable(struct vgic_msix *msix)
 
 void vgic_msix_config_init(struct vgic_msix_config *config)
 {
+	if (!config)
+		return;
 	*config = (struct vgic_msix_config){ .size = sizeof(*config), .kind = VGIC_MSIX, .num_vectors = 1 };
 }
 
@@ -550,19 +554,6 @@ static bool config_is_sane(const struct vgic_msix_config *config)
 	return config->num_vectors <= num_gsis && config->first_gsi <= num_gsis - config->num_vectors;
 }
 
-/* An entry that leads nowhere may be set to that; one of an open transaction may not. */
-static int check_gsis(const struct vgic_msix_config *config)
-{
-	struct vgic_route route;
-
-	for (uint32_t gsi = config->first_gsi; gsi < config->first_gsi + config->num_vectors; gsi++) {
-		vgic_route_get(config->routes, gsi, &route);
-		if (route.type != VGIC_ROUTE_NONE || route.flags || vgic_route_set(config->routes, gsi, &route))
-			return -EBUSY;
-	}
-	return 0;
-}
-
 static void free_msix(struct vgic_msix *msix)
 {
 	port_lock_free(msix->lock);
@@ -578,9 +569,6 @@ int vgic_msix_create(const struct vgic_msix_config *config, struct vgic_msix **o
 
 	if (!config || !out || !config_is_sane(config))
 		return -EINVAL;
-	err = check_gsis(config);
-	if (err)
-		return err;
 	msix = port_alloc_zeroed(sizeof(*msix), CACHE_LINE);
 	if (!msix)
 		return -ENOMEM;
@@ -588,9 +576,12 @@ int vgic_msix_create(const struct vgic_msix_config *config, struct vgic_msix **o
 	msix->vectors = port_alloc_zeroed(config->num_vectors * sizeof(*msix->vectors), CACHE_LINE);
 	msix->saved = port_alloc_zeroed(config->num_vectors * sizeof(*msix->saved), CACHE_LINE);
 	msix->lock = port_lock_new();
-	if (!msix->vectors || !msix->saved || !msix->lock) {
+	err = -ENOMEM;
+	if (msix->vectors && msix->saved && msix->lock)
+		err = route_claim(config->routes, config->first_gsi, config->num_vectors);
+	if (err) {
 		free_msix(msix);
-		return -ENOMEM;
+		return err;
 	}
 	for (uint32_t i = 0; i < config->num_vectors; i++)
 		msix->vectors[i].fd = VGIC_NO_FD;
@@ -616,5 +607,6 @@ void vgic_msix_destroy(struct vgic_msix *msix)
 		return;
 	vgic_msix_unbind(msix);
 	vgic_msix_reset(msix);
+	route_release(msix->config.routes, msix->config.first_gsi, msix->config.num_vectors);
 	free_msix(msix);
 }

@@ -17,6 +17,9 @@
  * A message to GICD_SETSPI_NSR has no generation. Its signaller looks at the sequence
  * after its CAS: either the save sees the CAS, or the signaller sees the pause.
  *
+ * A signal by way of a route is kept there (route.c, R20), and the end of the pause
+ * delivers it.
+ *
  * Owns `pauses` and `pause_sequence`, under config_lock.
  */
 #include <errno.h>
@@ -74,12 +77,14 @@ void state_resume(struct vgic *vgic)
 		return;
 	for (uint32_t i = 0; i < vgic->num_itses; i++)
 		its_update_enabled(vgic->itses[i]);
-	/* R20: seq_cst, and irqfds look for what they have kept behind it. */
+	/* R20: seq_cst, and route_resume() looks for what was kept behind it. */
 	store_seq_cst(&vgic->pause_sequence, load_relaxed(&vgic->pause_sequence) + 1);
 }
 
 int vgic_pause(struct vgic *vgic)
 {
+	if (!vgic)
+		return -EINVAL;
 	config_lock(vgic);
 	state_pause(vgic);
 	config_unlock(vgic);
@@ -88,6 +93,8 @@ int vgic_pause(struct vgic *vgic)
 
 int vgic_resume(struct vgic *vgic)
 {
+	if (!vgic)
+		return -EINVAL;
 	config_lock(vgic);
 	if (!vgic->pauses) {
 		config_unlock(vgic);

@@ -27,10 +27,18 @@
  * CHANGING again. Numbers are used once, so that a word that comes back (ABA) is
  * told by its number.
  *
- * R16. Masked entries: a signaller that sees MASKED exchanges `kept` for 1 and then
- * reads the entry again; who unmasks publishes the word and then exchanges `kept`
- * for 0. Both are read-modify-writes of one word: whichever comes second sees what
- * the other did before. Who gets the 1 delivers.
+ * R16. Blocked entries: a mask blocks an entry, and a pause (state.h) each that leads
+ * to an MSI. A signaller that finds its entry blocked exchanges `kept` for 1 and then
+ * reads the entry again; who unmasks publishes the word and then looks at `kept` by a
+ * read-modify-write too: whichever comes second sees what the other did before. Who
+ * gets the 1, by exchanging it for 0, delivers.
+ *
+ * R20. The same against the end of a pause, which is not in the word: the signaller
+ * exchanges `kept`, then looks at `pause_sequence`; the end of the pause stores that,
+ * then looks at every `kept`. All four are seq_cst: one of the two sees what the other
+ * did. As an event may wait for both, mask and pause, who ends one leaves it there if
+ * it waits for the other: that is decided under the lock, so that the second of the
+ * two sees what the first did.
  *
  * R17. Lines: a level has to be taken off the old pin, once nobody can raise it any
  * more. Who drives a line counts itself in `drivers`, then reads the entry; who
@@ -41,13 +49,18 @@
  * `lock` guards everything that signallers do not read: what the VMM has set, the
  * owners of pins, transactions. No lock is taken under it; kick() may be called
  * under it.
+ *
+ * A table is in the list of its controller from creation to destruction, for the end
+ * of a pause. The list has a lock of its own, routes_lock of struct vgic: it is held
+ * while the tables are gone through, so that none of them is freed meanwhile, and the
+ * table's lock is taken under it.
  */
 #include "route.h"
 
 #include <errno.h>
 
 #include "irq_change.h"
-#include "its.h"
+#include "msi_signal.h"
 
 #define NOT_COMMITTED UINT64_MAX
 #define NO_GSI        UINT32_MAX
@@ -59,7 +72,7 @@ struct route_entry {
 	_Atomic route_word word;
 	_Atomic route_word next;  /* after the commit, if word is CHANGING */
 	_Atomic uint64_t number;  /* of the commit, or NOT_COMMITTED */
-	_Atomic uint32_t kept;    /* 1: an event waits behind the mask */
+	_Atomic uint32_t kept;    /* 1: an event waits for the end of a mask or of a pause */
 	_Atomic uint32_t drivers; /* threads that are driving its line */
 };
 
@@ -69,6 +82,7 @@ struct route_record {
 	struct vgic_route staged;   /* the same by the transaction */
 	uint64_t txn;               /* id of the open transaction that the entry is in, or NO_TXN */
 	uint32_t txn_next;          /* next entry of that */
+	bool claimed;               /* only who has claimed it changes it: route_claim() */
 	_Atomic uint64_t resampler; /* token of the irqfd that resamples the line, or 0; read by anyone */
 };
 
@@ -90,9 +104,11 @@ struct vgic_routes {
 	struct route_pin *pins; /* VGIC_NUM_LINE_SOURCES for each SPI */
 	struct port_lock *lock;
 
+	/* The controller's list, under its routes_lock. */
+	struct vgic_routes *next_table;
+
 	/* Under the lock; constant while the table is registered. */
 	route_resample_fn resample;
-	route_resume_fn resume;
 	void *resample_opaque;
 
 	/* The last commit. Written under the lock, read by signallers. */
@@ -147,7 +163,7 @@ static int signal_nothing(struct vgic_routes *routes)
 	return -ENOENT;
 }
 
-static inline int deliver(struct vgic_routes *routes, route_word w)
+static int deliver(struct vgic_routes *routes, route_word w)
 {
 	switch (route_kind(w)) {
 	case ROUTE_TO_ITS:
@@ -155,42 +171,96 @@ static inline int deliver(struct vgic_routes *routes, route_word w)
 	case ROUTE_TO_LINE:
 		return vgic_pulse_spi(routes->vgic, route_event(w));
 	case ROUTE_TO_SETSPI:
-		return line_signal_message(routes->vgic, route_event(w));
+		return spi_signal_message(routes->vgic, route_event(w));
 	case ROUTE_TO_NOTHING:
 		break;
 	}
 	return signal_nothing(routes);
 }
 
-/* Take the event that waits behind a mask, if there is one. R16. */
+static bool leads_to_msi(route_word w)
+{
+	return route_kind(w) == ROUTE_TO_ITS || route_kind(w) == ROUTE_TO_SETSPI;
+}
+
+static bool is_blocked(const struct vgic_routes *routes, route_word w)
+{
+	return (w & ROUTE_MASKED) || (leads_to_msi(w) && (load_seq_cst(&routes->vgic->pause_sequence) & 1));
+}
+
+/* Take the event that waits, if there is one. R16. */
 static bool take_kept(struct route_entry *e)
 {
 	return atomic_exchange_explicit(&e->kept, 0, memory_order_acq_rel) != 0;
 }
 
-/* R16: leave the event, then look whether the mask is still there. */
+/*
+ * R16, R20: leave the event, then look whether what blocks it is still there. Turns more than once only if one pause
+ * ends and another begins meanwhile.
+ */
+static int leave_event(struct vgic_routes *routes, struct route_entry *e)
+{
+	int result;
+
+	do {
+		route_word w;
+
+		atomic_exchange_explicit(&e->kept, 1, memory_order_seq_cst);
+		w = read_entry(routes, e);
+		if (is_blocked(routes, w) || !take_kept(e))
+			return 0;
+		result = deliver(routes, w);
+	} while (result == -EAGAIN);
+	return result;
+}
+
 static __attribute__((noinline)) int keep_event(struct vgic_routes *routes, struct route_entry *e)
 {
-	route_word w;
-
 	atomic_fetch_add_explicit(&routes->kept, 1, memory_order_relaxed);
-	atomic_exchange_explicit(&e->kept, 1, memory_order_acq_rel);
-	w = read_entry(routes, e);
-	if ((w & ROUTE_MASKED) || !take_kept(e))
-		return 0;
-	return deliver(routes, w);
+	return leave_event(routes, e);
+}
+
+/* The rest of vgic_signal_gsi(), when an MSI is not delivered at once. */
+static __attribute__((noinline)) int deliver_or_keep(struct vgic_routes *routes, struct route_entry *e, route_word w)
+{
+	const int result = deliver(routes, w);
+
+	return result == -EAGAIN ? keep_event(routes, e) : result;
+}
+
+/* Apart, so that the way to an ITS has no more registers to save. */
+static __attribute__((noinline)) int message_or_keep(struct vgic_routes *routes, struct route_entry *e, route_word w)
+{
+	const int result = spi_signal_message(routes->vgic, route_event(w));
+
+	return __builtin_expect(result == -EAGAIN, 0) ? keep_event(routes, e) : result;
 }
 
 int vgic_signal_gsi(struct vgic_routes *routes, uint32_t gsi)
 {
+	struct route_entry *e;
 	route_word w;
 
 	if (gsi >= routes->num_gsis)
 		return -EINVAL;
-	w = read_entry(routes, &routes->entries[gsi]);
+	e = &routes->entries[gsi];
+	w = read_entry(routes, e);
 	if (__builtin_expect(w & ROUTE_MASKED, 0))
-		return keep_event(routes, &routes->entries[gsi]);
-	return deliver(routes, w);
+		return keep_event(routes, e);
+	switch (route_kind(w)) {
+	case ROUTE_TO_ITS:
+		if (its_signal_at_once(routes->vgic->itses[route_unit(w)],
+				       translation_key(route_device(w), route_event(w))))
+			return 1;
+		break;
+	case ROUTE_TO_LINE:
+		return vgic_pulse_spi(routes->vgic, route_event(w));
+	case ROUTE_TO_SETSPI:
+		return message_or_keep(routes, e, w);
+	case ROUTE_TO_NOTHING:
+		break;
+	}
+	return deliver_or_keep(routes, e, w);
 }
 
 /* R17. */
@@ -260,24 +330,7 @@ void route_resample(struct vgic *vgic, uint32_t intid, uint32_t sources)
 	atomic_fetch_sub_explicit(&vgic->resampling, 1, memory_order_release);
 }
 
-void route_resume(struct vgic *vgic)
-{
-	struct vgic_routes *routes;
-
-	atomic_fetch_add_explicit(&vgic->resampling, 1, memory_order_acq_rel);
-	routes = load_acquire(&vgic->resampler);
-	if (routes)
-		routes->resume(routes->resample_opaque);
-	atomic_fetch_sub_explicit(&vgic->resampling, 1, memory_order_release);
-}
-
-bool route_is_paused(const struct vgic_routes *routes)
-{
-	return load_seq_cst(&routes->vgic->pause_sequence) & 1;
-}
-
-int route_resampler_register(struct vgic_routes *routes, route_resample_fn resample, route_resume_fn resume,
-			     void *opaque)
+int route_resampler_register(struct vgic_routes *routes, route_resample_fn resample, void *opaque)
 {
 	struct vgic_routes *none = NULL;
 
@@ -287,7 +340,6 @@ int route_resampler_register(struct vgic_routes *routes, route_resample_fn resam
 		return -EBUSY;
 	}
 	routes->resample = resample;
-	routes->resume = resume;
 	routes->resample_opaque = opaque;
 	if (!atomic_compare_exchange_strong_explicit(&routes->vgic->resampler, &none, routes, memory_order_acq_rel,
 						     memory_order_relaxed))
@@ -469,6 +521,19 @@ static void count_change(struct vgic_routes *routes, route_word old, route_word 
 	routes->num_routed += (route_kind(new) != ROUTE_TO_NOTHING) - (route_kind(old) != ROUTE_TO_NOTHING);
 }
 
+/*
+ * R16, R20: something that may have blocked the entry has gone: deliver what was kept, unless something else blocks it.
+ * Looks by a read-modify-write, though nothing changes. Also for an entry that was not blocked before: one that meets
+ * mask and unmask one after the other may have left it.
+ */
+static void settle_kept(struct vgic_routes *routes, struct route_entry *e, route_word w)
+{
+	if (!atomic_fetch_or_explicit(&e->kept, 0, memory_order_acq_rel) || is_blocked(routes, w) || !take_kept(e))
+		return;
+	if (deliver(routes, w) == -EAGAIN)
+		leave_event(routes, e);
+}
+
 /* The entry leads to @new now; @old is what it was. */
 static void settle_change(struct vgic_routes *routes, uint32_t gsi, route_word old, route_word new)
 {
@@ -477,9 +542,7 @@ static void settle_change(struct vgic_routes *routes, uint32_t gsi, route_word o
 	count_change(routes, old, new);
 	if (pin_of_word(old) != pin_of_word(new))
 		pin_release(routes, gsi, pin_of_word(old));
-	/* R16. Also if it was not masked before: one that meets mask and unmask one after the other may have left it. */
-	if (!(new &ROUTE_MASKED) && take_kept(e))
-		deliver(routes, new);
+	settle_kept(routes, e, new);
 }
 
 static int set_entry(struct vgic_routes *routes, uint32_t gsi, const struct vgic_route *route, route_word new)
@@ -489,7 +552,7 @@ static int set_entry(struct vgic_routes *routes, uint32_t gsi, const struct vgic
 	const route_word old = load_relaxed(&e->word);
 	const uint32_t pin = pin_of_word(new);
 
-	if (r->txn != NO_TXN || (pin != NO_PIN && !pin_is_free(routes, pin, gsi)))
+	if (r->claimed || r->txn != NO_TXN || (pin != NO_PIN && !pin_is_free(routes, pin, gsi)))
 		return -EBUSY;
 	pin_want(routes, gsi, pin_of_word(old), pin);
 	pin_take(routes, gsi, pin);
@@ -572,7 +635,7 @@ static int set_staged(struct vgic_route_txn *txn, uint32_t gsi, const struct vgi
 	return 0;
 }
 
-int vgic_route_txn_set(struct vgic_route_txn *txn, uint32_t gsi, const struct vgic_route *route)
+static int txn_set(struct vgic_route_txn *txn, uint32_t gsi, const struct vgic_route *route, bool claimed)
 {
 	route_word word;
 	int err;
@@ -583,9 +646,19 @@ int vgic_route_txn_set(struct vgic_route_txn *txn, uint32_t gsi, const struct vg
 	if (err)
 		return err;
 	port_lock_acquire(txn->routes->lock);
-	err = set_staged(txn, gsi, route, word);
+	err = txn->routes->records[gsi].claimed == claimed ? set_staged(txn, gsi, route, word) : -EBUSY;
 	port_lock_release(txn->routes->lock);
 	return err;
+}
+
+int vgic_route_txn_set(struct vgic_route_txn *txn, uint32_t gsi, const struct vgic_route *route)
+{
+	return txn_set(txn, gsi, route, false);
+}
+
+int route_txn_set_claimed(struct vgic_route_txn *txn, uint32_t gsi, const struct vgic_route *route)
+{
+	return txn_set(txn, gsi, route, true);
 }
 
 /* Is it an entry of this transaction? Not NO_GSI, the end of its list, nor one that a copy of it has closed already. */
@@ -671,6 +744,78 @@ void vgic_route_txn_abort(struct vgic_route_txn *txn)
 	txn->routes = NULL;
 }
 
+/* ---- Claims ---------------------------------------------------------------------------------------------- */
+
+/* May it be claimed? It leads nowhere, without a mask, and nobody is about to change that. */
+static bool is_nobodys(const struct vgic_routes *routes, uint32_t gsi)
+{
+	const struct route_record *r = &routes->records[gsi];
+
+	return load_relaxed(&routes->entries[gsi].word) == ROUTE_TO_NOTHING && r->txn == NO_TXN && !r->claimed;
+}
+
+int route_claim(struct vgic_routes *routes, uint32_t first, uint32_t num)
+{
+	int err = 0;
+
+	port_lock_acquire(routes->lock);
+	for (uint32_t gsi = first; gsi < first + num && !err; gsi++)
+		err = is_nobodys(routes, gsi) ? 0 : -EBUSY;
+	for (uint32_t gsi = first; gsi < first + num && !err; gsi++)
+		routes->records[gsi].claimed = true;
+	port_lock_release(routes->lock);
+	return err;
+}
+
+void route_release(struct vgic_routes *routes, uint32_t first, uint32_t num)
+{
+	port_lock_acquire(routes->lock);
+	for (uint32_t gsi = first; gsi < first + num; gsi++)
+		routes->records[gsi].claimed = false;
+	port_lock_release(routes->lock);
+}
+
+/* ---- The end of a pause ------------------------------------------------------------------------------------ */
+
+static void resume_table(struct vgic_routes *routes)
+{
+	port_lock_acquire(routes->lock);
+	for (uint32_t gsi = 0; gsi < routes->num_gsis; gsi++) {
+		struct route_entry *e = &routes->entries[gsi];
+
+		if (load_seq_cst(&e->kept))
+			settle_kept(routes, e, read_entry(routes, e));
+	}
+	port_lock_release(routes->lock);
+}
+
+void route_resume(struct vgic *vgic)
+{
+	port_lock_acquire(vgic->routes_lock);
+	for (struct vgic_routes *routes = vgic->routes; routes; routes = routes->next_table)
+		resume_table(routes);
+	port_lock_release(vgic->routes_lock);
+}
+
+static void enter_list(struct vgic_routes *routes)
+{
+	port_lock_acquire(routes->vgic->routes_lock);
+	routes->next_table = routes->vgic->routes;
+	routes->vgic->routes = routes;
+	port_lock_release(routes->vgic->routes_lock);
+}
+
+static void leave_list(struct vgic_routes *routes)
+{
+	struct vgic_routes **link = &routes->vgic->routes;
+
+	port_lock_acquire(routes->vgic->routes_lock);
+	while (*link != routes)
+		link = &(*link)->next_table;
+	*link = routes->next_table;
+	port_lock_release(routes->vgic->routes_lock);
+}
+
 /* ---- Life cycle ----------------------------------------------------------------------------------------- */
 
 static void free_table(struct vgic_routes *routes)
@@ -701,6 +846,7 @@ int vgic_routes_create(struct vgic *vgic, uint32_t num_gsis, struct vgic_routes 
 		free_table(routes);
 		return -ENOMEM;
 	}
+	enter_list(routes);
 	*out = routes;
 	return 0;
 }
@@ -709,6 +855,7 @@ void vgic_routes_destroy(struct vgic_routes *routes)
 {
 	if (!routes)
 		return;
+	leave_list(routes);
 	for (uint32_t pin = 0; pin < routes->vgic->num_spis * VGIC_NUM_LINE_SOURCES; pin++) {
 		if (load_relaxed(&routes->pins[pin].owner))
 			pin_lower(routes, pin);

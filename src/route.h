@@ -69,21 +69,8 @@ static inline uint32_t route_device(route_word w)
 /* Signals the resamplefd of @token, if it is still there. Any thread, no lock. */
 typedef void (*route_resample_fn)(void *opaque, uint64_t token);
 
-/* A pause is over: events that were kept may go on. Any thread, no lock. */
-typedef void (*route_resume_fn)(void *opaque);
-
-/*
- * Make the lines of a table the ones that the controller resamples, by @resample, and
- * @resume what it calls at the end of each pause. Returns 0, or -EBUSY if there are others.
- */
-int route_resampler_register(struct vgic_routes *routes, route_resample_fn resample, route_resume_fn resume,
-			     void *opaque);
-
-/* The end of a pause, as the registered irqfds are told it. Without config_lock. */
-void route_resume(struct vgic *vgic);
-
-/* R20: is the controller paused? */
-bool route_is_paused(const struct vgic_routes *routes);
+/* Make the lines of a table those that the controller resamples, by @resample. Returns 0, or -EBUSY if there are others. */
+int route_resampler_register(struct vgic_routes *routes, route_resample_fn resample, void *opaque);
 
 /* Undo it, and wait until no call of it is under way. No GSI may be resampled any more. */
 void route_resampler_unregister(struct vgic_routes *routes);
@@ -105,6 +92,20 @@ const struct vgic_routes *irqfd_routes(const struct vgic_irqfds *irqfds);
 
 /* A deactivation has lowered these sources of an SPI. Any thread, no lock. */
 void route_resample(struct vgic *vgic, uint32_t intid, uint32_t sources);
+
+/* ---- Pauses ---- */
+
+/* The end of a pause: every table of the controller delivers what it has kept. Without config_lock. */
+void route_resume(struct vgic *vgic);
+
+/* ---- Claims: entries that one owner changes, and no vgic_route_set() or vgic_route_txn_set() ---- */
+
+/* Claim @num entries from @first on. Returns 0, or -EBUSY, with none of them claimed, if one is not free. */
+int route_claim(struct vgic_routes *routes, uint32_t first, uint32_t num);
+void route_release(struct vgic_routes *routes, uint32_t first, uint32_t num);
+
+/* vgic_route_txn_set() of an entry that was claimed. Not -EBUSY for a route without a line. */
+int route_txn_set_claimed(struct vgic_route_txn *txn, uint32_t gsi, const struct vgic_route *route);
 
 /* ---- What tests look at ---- */
 

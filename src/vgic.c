@@ -341,7 +341,8 @@ static int make_parts(struct vgic *vgic, const struct vgic_config *config)
 	int err;
 
 	vgic->config_lock = port_lock_new();
-	if (!vgic->config_lock)
+	vgic->routes_lock = port_lock_new();
+	if (!vgic->config_lock || !vgic->routes_lock)
 		return -ENOMEM;
 	err = make_spis(vgic);
 	err = err ? err : make_lpis(vgic);
@@ -415,6 +416,7 @@ void vgic_destroy(struct vgic *vgic)
 	port_free(vgic->vcpus);
 	port_free(vgic->lpis);
 	port_free(vgic->spis);
+	port_lock_free(vgic->routes_lock);
 	port_lock_free(vgic->config_lock);
 	port_free(vgic);
 }

@@ -22,7 +22,7 @@
  *
  * There is one lock, config_lock. It guards what the configuration path changes
  * beside state words: see each field below. No delivery takes it, and no lock is
- * taken under it.
+ * taken under it. Beside it there is routes_lock, for the list of route tables.
  */
 #ifndef VGIC_INTERNAL_H
 #define VGIC_INTERNAL_H
@@ -208,6 +208,10 @@ struct vgic {
 	bool dist_waiting;     /* guarded by config_lock: some vCPU's dist_wait may not be 0 */
 	struct participants participants[2];
 
+	/* Its route tables, a list: what they have kept is delivered at the end of a pause. See route.c. */
+	struct port_lock *routes_lock;
+	struct vgic_routes *routes; /* guarded by routes_lock */
+
 	/* Who resamples lines that a deactivation has lowered, or NULL; and calls of it that are under way. See route.c. */
 	_Atomic(struct vgic_routes *) resampler;
 	_Atomic uint32_t resampling;
@@ -295,11 +299,6 @@ static inline void ack_end(struct vgic_vcpu *vcpu)
 /* Note what RWP has to wait for; is it over? Both under config_lock. */
 void ack_note(const struct vgic_vcpu *vcpu, uint64_t *wait);
 bool ack_is_over(const struct vgic_vcpu *vcpu, uint64_t *wait);
-
-/* ---- line.c ---- */
-
-/* A write of an INTID to GICD_SETSPI_NSR by a device. Any thread. Returns 1, 0 if it is no SPI, or -EAGAIN during a pause. */
-int line_signal_message(struct vgic *vgic, uint32_t intid);
 
 /* ---- sgi.c ---- */
 

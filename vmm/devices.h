@@ -16,7 +16,7 @@ void devices_reset(struct machine *machine);
 /* Returns 0, or prints which device cannot be saved, -ENOTSUP. */
 int devices_can_be_saved(const struct machine *machine);
 
-/* Nothing touches memory, disks or interrupts between these two. The second delivers what was kept meanwhile. */
+/* Nothing touches memory, disks or interrupts between these two. */
 void devices_pause(struct machine *machine);
 void devices_resume(struct machine *machine);
 

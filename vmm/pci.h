@@ -107,8 +107,6 @@ struct pci_msix {
 	unsigned capability; /* its offset in configuration space */
 	uint32_t pba_offset; /* in the BAR; the table is at 0 */
 	uint32_t first_gsi;  /* vector n is the GSI of that number + n */
-	/* A bit for each vector: an event came while the controller was paused, and has still to be sent. Any thread. */
-	_Atomic uint32_t kept[PCI_MAX_MSIX_VECTORS / 32];
 };
 
 struct pci_function {
@@ -155,17 +153,14 @@ void pci_add_bar(struct pci_function *function, unsigned index, uint32_t size, c
 int pci_add_msix(struct pci_function *function, unsigned index, unsigned num_vectors);
 
 /*
- * An event of @vector: send its message, or remember it in the PBA while it is masked. Dropped while MSI-X is off, and
- * for a vector that does not exist. Any thread.
+ * An event of @vector: send its message, or remember it in the PBA while it is masked or the controller is paused
+ * (vgic_pause()). Dropped while MSI-X is off, and for a vector that does not exist. Any thread.
  */
 void pci_msix_raise(struct pci_function *function, unsigned vector);
 
-/* Send what came while the controller was paused (vgic_pause()), and it is no longer. */
-void pci_msix_resume(struct pci_function *function);
-
 /*
- * What the guest has written, the MSI-X table, and events that are pending or kept. Devices are paused. A function of
- * another kind is found out. Loading sends nothing.
+ * What the guest has written, the MSI-X table, and events that are pending. Devices are paused, and the controller too:
+ * its resumption sends what is pending and not masked. A function of another kind is found out.
  */
 void pci_function_save(const struct pci_function *function, struct snapshot_out *out);
 void pci_function_load(struct pci_function *function, struct snapshot_in *in);

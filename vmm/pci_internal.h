@@ -12,7 +12,7 @@ struct snapshot_out;
 void pci_msix_destroy(struct pci_function *function);
 void pci_msix_reset(struct pci_function *function);
 
-/* Table, pending and kept events. Loading: configuration space has been loaded, and is not in effect yet. */
+/* Table, and events that are pending: masked, or come in a pause. Loading: configuration space has been loaded, and is not in effect yet. */
 void pci_msix_save(const struct pci_function *function, struct snapshot_out *out);
 void pci_msix_load(struct pci_function *function, struct snapshot_in *in);
 

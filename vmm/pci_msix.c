@@ -27,18 +27,7 @@ void pci_msix_raise(struct pci_function *function, unsigned vector)
 
 	if (!msix->msix)
 		return;
-	if (gic_signal_msix(function->host->machine, msix->msix, pci_devid(function), vector) == -EAGAIN)
-		atomic_fetch_or(&msix->kept[vector / 32], 1u << vector % 32);
-}
-
-void pci_msix_resume(struct pci_function *function)
-{
-	for (unsigned vector = 0; vector < function->msix.num_vectors; vector++) {
-		const uint32_t bit = 1u << vector % 32;
-
-		if (atomic_fetch_and(&function->msix.kept[vector / 32], ~bit) & bit)
-			pci_msix_raise(function, vector);
-	}
+	gic_signal_msix(function->host->machine, msix->msix, pci_devid(function), vector);
 }
 
 int pci_msix_bind(struct pci_function *function, unsigned vector, int eventfd)
@@ -120,10 +109,8 @@ void pci_msix_save(const struct pci_function *function, struct snapshot_out *out
 		vgic_msix_table_read(msix->msix, offset, 4, &value);
 		put_u32(out, (uint32_t)value);
 	}
-	for (unsigned word = 0; word < (msix->num_vectors + 31) / 32; word++) {
+	for (unsigned word = 0; word < (msix->num_vectors + 31) / 32; word++)
 		put_u32(out, pba_word(msix, word));
-		put_u32(out, atomic_load(&msix->kept[word]));
-	}
 }
 
 /* The PBA cannot be written: an event while the function is masked sets its bit. */
@@ -143,7 +130,6 @@ void pci_msix_load(struct pci_function *function, struct snapshot_in *in)
 		for (unsigned bit = 0; bit < 32 && 32 * word + bit < msix->num_vectors; bit++)
 			if (pending >> bit & 1)
 				vgic_msix_signal(msix->msix, 32 * word + bit);
-		atomic_store(&msix->kept[word], get_u32(in));
 	}
 	pci_msix_config_changed(function);
 }
@@ -160,8 +146,6 @@ void pci_msix_reset(struct pci_function *function)
 {
 	if (function->msix.msix)
 		vgic_msix_reset(function->msix.msix);
-	for (unsigned i = 0; i < sizeof(function->msix.kept) / sizeof(function->msix.kept[0]); i++)
-		atomic_store(&function->msix.kept[i], 0);
 }
 
 static uint32_t bar_size(uint32_t needed)

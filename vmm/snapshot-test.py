@@ -80,7 +80,7 @@ HEAD = struct.Struct('<8sIIQ')
 def parse(data):
     """The sections as [tag, number, payload], without the end."""
     magic, version, crc = HEADER.unpack_from(data)
-    assert magic == b'VGIC-VMM' and version == 1 and crc == zlib.crc32(data[:12])
+    assert magic == b'VGIC-VMM' and version == 2 and crc == zlib.crc32(data[:12])
     at = HEADER.size
     sections = []
     while True:
@@ -96,7 +96,7 @@ def parse(data):
         sections.append([tag, number, payload])
 
 
-def build(sections, version=1, end=None):
+def build(sections, version=2, end=None):
     """A file with right checksums."""
     start = struct.pack('<8sI', b'VGIC-VMM', version)
     out = [start, struct.pack('<I', zlib.crc32(start))]
@@ -221,8 +221,8 @@ def refused(t):
         t.expect(f'byte {at} damaged', t.run(*load(*machine)), 1, 'cannot be loaded: it is')
     write(good + b'x')
     t.expect('something behind the end', t.run(*load(*machine)), 1, 'behind its end')
-    write(build(sections, version=2))
-    t.expect('another version', t.run(*load(*machine)), 1, 'version 2')
+    write(build(sections, version=1))
+    t.expect('another version', t.run(*load(*machine)), 1, 'version 1')
     write(build(sections, end=3))
     t.expect('another number of sections', t.run(*load(*machine)), 1, 'should have 3 sections')
     for i, (tag, number, payload) in enumerate(sections):

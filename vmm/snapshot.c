@@ -2,12 +2,13 @@
 /*
  * The whole machine in a file: who saves what, in which order.
  *
- * Saving: MSIs are paused first, then the devices stop. A device that has an event in
- * between is told so (-EAGAIN) and keeps it, in its own section. Then everything is
- * written, memory last, because saving the controller may write to it.
+ * Saving: MSIs are paused first, then the devices stop. An event that comes in between
+ * is pending at its vector, and saved as that in the device's section. Then everything
+ * is written, memory last, because saving the controller may write to it.
  *
- * Loading: memory, vCPUs, lines, controller, then devices, which may signal from the
- * moment on when they are resumed: that is the last step, after all was found right.
+ * Loading: memory, vCPUs, lines, controller, then devices. Interrupts that are pending
+ * there are delivered, and devices may signal, when all was found right: those are the
+ * last steps.
  */
 #define _GNU_SOURCE /* SEEK_DATA, SEEK_HOLE */
 
@@ -265,10 +266,12 @@ int snapshot_load(struct machine *machine)
 
 	if (ret)
 		return ret;
+	vgic_pause(machine->vgic);
 	ret = load_all(machine, &file);
 	snapshot_file_close(&file);
 	if (ret)
 		return ret;
+	vgic_resume(machine->vgic);
 	/* What register writes have left, here or there, is done in the course of the run. */
 	machine->gic_has_work = true;
 	devices_resume(machine);

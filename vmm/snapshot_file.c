@@ -24,7 +24,7 @@
 #include "util.h"
 
 #define MAGIC_SIZE    8u
-#define VERSION       1u
+#define VERSION       2u
 #define VERSION_AT    8u
 #define HEADER_CRC_AT 12u
 #define HEADER_SIZE   16u

@@ -736,7 +736,6 @@ void virtio_pci_pause(struct virtio_pci *t)
 void virtio_pci_resume(struct virtio_pci *t)
 {
 	t->device->ops->resume(t->device);
-	pci_msix_resume(&t->function);
 }
 
 static void save_queue(const struct virtio_pci *t, unsigned index, struct snapshot_out *out)

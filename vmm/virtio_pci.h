@@ -38,7 +38,6 @@ void virtio_pci_pause(struct virtio_pci *transport);
 void virtio_pci_save(const struct virtio_pci *transport, struct snapshot_out *out);
 void virtio_pci_load(struct virtio_pci *transport, struct snapshot_in *in);
 
-/* Go on, and send the interrupts that were kept. */
 void virtio_pci_resume(struct virtio_pci *transport);
 
 #endif /* VMM_VIRTIO_PCI_H */

@@ -29,11 +29,12 @@
  * has nothing to forward. The SPI must be configured level-sensitive by the guest.
  * Devices that share an SPI have a GSI each, with a source each.
  *
- * Pauses (vgic_pause() of state.h). Who has signalled an eventfd cannot be told to come
- * again: MSIs that meet a pause are kept here, one for each GSI, and injected by
- * vgic_resume(). They are not in what is saved meanwhile. So before a machine is saved
- * to go on elsewhere, stop who signals (vhost-user: GET_VRING_BASE) and let the events
- * through, or signal every vector once over there.
+ * Masks and pauses (vgic_pause() of state.h). An MSI that meets one is kept by the
+ * route of its GSI (route.h), and delivered from there. A signal that the service has
+ * not seen yet is in its eventfd still, and known to nobody: so before a machine is
+ * saved to go on elsewhere, stop who signals (vhost-user: GET_VRING_BASE), save
+ * vgic_gsi_is_pending() of each GSI, and over there signal each GSI that has an eventfd
+ * once. Drivers bear an interrupt too many, not one too few.
  *
  * Threads.
  *
@@ -51,12 +52,16 @@
  * the service's, the worker, or the caller of vgic_irqfd_ready() or
  * vgic_irqfds_signal().
  *
+ * With the service the library holds a duplicate of each eventfd: a descriptor more for
+ * each irqfd, and another for each resamplefd.
+ *
  * Deassign and destroy wait until events that are being injected have been, kick()
  * and ops.inject() included: so these must not wait for a thread that is in such a
  * call, nor for a lock that the thread holds.
  *
  * Errors: 0 or a negative errno, as in vgic.h: a call that returns an error has
- * changed nothing.
+ * changed nothing. The irqfds that a call is for have to exist: NULL is looked for only
+ * where it is said. All other pointers may be NULL, which is -EINVAL.
  */
 #ifndef VGIC_IRQFD_H
 #define VGIC_IRQFD_H
@@ -105,7 +110,8 @@ struct vgic_irqfd_ops {
 	 * Inject an event of @gsi in place of vgic_signal_gsi(); not used for events that raise a line (irqfds with a
 	 * resamplefd). @path says who calls: VGIC_IRQFD_DIRECT is the thread that saw the event, and -EWOULDBLOCK
 	 * sends the event to the worker, which calls again with VGIC_IRQFD_DEFERRED. Returns as vgic_signal_gsi()
-	 * otherwise.
+	 * otherwise, and what it does not deliver it keeps by itself: a -EAGAIN of vgic_signal_msi(), which is the same
+	 * number, must not get out of it. vgic_signal_gsi() sees to masks and pauses.
 	 */
 	int (*inject)(void *opaque, uint32_t gsi, enum vgic_irqfd_path path);
 };
@@ -130,7 +136,7 @@ struct vgic_irqfds_config {
 	void *opaque; /* handed to every callback of ops */
 };
 
-/* vgic_irqfds_config_init() - fill a configuration with the defaults; every field is written. */
+/* vgic_irqfds_config_init() - fill a configuration with the defaults; every field is written. NULL is nothing. */
 void vgic_irqfds_config_init(struct vgic_irqfds_config *config);
 
 /**
@@ -166,19 +172,20 @@ void vgic_irqfds_destroy(struct vgic_irqfds *irqfds);
  * vgic_irqfd_assign() - from now on a signal of an eventfd is an event on a GSI.
  * @irqfds:      the irqfds
  * @gsi:         the GSI; its route may be set before or after. Any number of eventfds may be assigned to it
- * @eventfd:     the eventfd; must stay open until it is deassigned. If it has been signalled already, that is an
- *               event. Closed too early, it does no harm, but its number stays taken
+ * @eventfd:     the eventfd; should stay open until it is deassigned, by this number. If it has been signalled already,
+ *               that is an event. Closed too early, its number stays taken, and with VGIC_IRQFD_SERVICE signals of
+ *               who has a duplicate are events until then
  * @resamplefd:  VGIC_NO_FD, or an eventfd made with EFD_NONBLOCK: then events raise the line, and its deactivation
  *               signals this one. The library keeps a duplicate of it
  *
  * Returns 0, or
- *   -EINVAL  an unknown GSI, or @resamplefd is not O_NONBLOCK: an EOI must not wait for who reads it
+ *   -EINVAL  an unknown GSI; @resamplefd is no eventfd, or not O_NONBLOCK: an EOI must not wait for who reads it
  *   -EBADF   @eventfd or @resamplefd is not open
  *   -EPERM   VGIC_IRQFD_SERVICE: @eventfd is a file that cannot be waited for
  *   -EBUSY   @eventfd is assigned already, to whichever GSI; or the GSI has an irqfd with a resamplefd, and this one
  *            has one too
  *   -ENOSPC  max_irqfds are assigned, or the limit on epoll watches is reached
- *   -EMFILE, -ENOMEM and others: what duplicating @resamplefd or watching @eventfd returned
+ *   -EMFILE, -ENOMEM and others: what duplicating @resamplefd or @eventfd, or watching that, returned
  */
 int vgic_irqfd_assign(struct vgic_irqfds *irqfds, uint32_t gsi, int eventfd, int resamplefd);
 
@@ -188,8 +195,9 @@ int vgic_irqfd_assign(struct vgic_irqfds *irqfds, uint32_t gsi, int eventfd, int
  * @gsi:      the GSI that it was assigned to
  * @eventfd:  the eventfd, by its number
  *
- * When this returns, no event of that eventfd is delivered any more, nor its resamplefd signalled: an injection that
- * is under way is waited for. With a resamplefd the line is lowered.
+ * When this returns, no event of that eventfd is injected any more, nor its resamplefd signalled: an injection that
+ * is under way is waited for. With a resamplefd the line is lowered. One that a mask or a pause keeps is the GSI's by
+ * then, and stays: see route.h.
  *
  * Returns 0, -EINVAL for an unknown GSI, or -ENOENT if @eventfd is not assigned to @gsi.
  */
@@ -214,7 +222,7 @@ int vgic_irqfd_ready(struct vgic_irqfds *irqfds, uint64_t token);
  * @gsi:     the GSI
  *
  * vgic_signal_gsi() with the counters, ops.inject and the worker of these irqfds. Returns as that; 1 also for an
- * event that was handed to the worker, and 0 for one that a pause keeps.
+ * event that was handed to the worker.
  */
 int vgic_irqfds_signal(struct vgic_irqfds *irqfds, uint32_t gsi);
 
@@ -228,7 +236,7 @@ struct vgic_irqfds_stats {
 	uint64_t direct;       /* injected by the thread that saw it */
 	uint64_t deferred;     /* injected by the worker */
 	uint64_t coalesced;    /* merged with one that the worker had not done yet, or that holds the line high still */
-	uint64_t dropped;      /* the guest did not get it (no route, no mapping, ITS off), or it is kept */
+	uint64_t dropped;      /* the guest did not get it (no route, no mapping, ITS off), or its route has kept it */
 	uint64_t stale;        /* seen after its irqfd was deassigned; not an event */
 	uint64_t resamples;    /* signals of resamplefds */
 	uint64_t waits;        /* system calls of the service's threads that waited for events, or looked for them */

@@ -11,8 +11,14 @@
  *   device elsewhere       vgic_msix_bind(): an eventfd for each vector, once
  *
  * Both at once is possible. An event of a vector that is masked, by its own bit or
- * by the function's, is kept as its pending bit and delivered when it is unmasked.
- * While MSI-X is disabled there are no events: they are dropped.
+ * by the function's, is kept as its pending bit and delivered when it is unmasked; so
+ * is one that comes in a pause (vgic_pause() of state.h), and delivered by
+ * vgic_resume(). While MSI-X is disabled there are no events: they are dropped.
+ *
+ * To take a device along to another place, save its registers and its pending bits,
+ * while the controller is paused and the device has stopped. Over there, when the
+ * controller has been restored, enable it with the function masked, signal what was
+ * pending, and write the registers as they were.
  *
  * A vector whose address is no doorbell is *unroutable*: its events are dropped
  * and counted (struct vgic_routes_stats.unrouted). What a guest writes never makes
@@ -30,6 +36,9 @@
  * vgic_msix_signal() takes no lock. The others take one that is this device's own,
  * and none of them may be made from a callback. Unbinding waits for events that are
  * being injected, as vgic_irqfd_deassign() does.
+ *
+ * The device that a call is for has to exist: NULL is looked for only where it is
+ * said. All other pointers may be NULL, which is -EINVAL.
  */
 #ifndef VGIC_MSIX_H
 #define VGIC_MSIX_H
@@ -68,12 +77,15 @@ struct vgic_msix_config {
 	enum vgic_msix_kind kind;
 	uint32_t num_vectors;
 	struct vgic_routes *routes;
-	uint32_t first_gsi;         /* vector n is GSI first_gsi + n: those of the range are for this device alone */
-	uint32_t devid;             /* DeviceID: of PCI the requester id, through the bridge's msi-map */
+	uint32_t first_gsi; /* vector n is GSI first_gsi + n: this device alone changes the routes of the range */
+	uint32_t devid;     /* DeviceID: of PCI the requester id, through the bridge's msi-map */
 	struct vgic_irqfds *irqfds; /* of the same table; NULL: no eventfds can be bound */
 };
 
-/* vgic_msix_config_init() - every field gets its default: MSI-X with one vector; routes must be set. */
+/*
+ * vgic_msix_config_init() - every field gets its default: MSI-X with one vector; routes must be set. Nothing happens to
+ * NULL.
+ */
 void vgic_msix_config_init(struct vgic_msix_config *config);
 
 /**
@@ -81,12 +93,13 @@ void vgic_msix_config_init(struct vgic_msix_config *config);
  * @config:  what they are; may be freed afterwards
  * @msix:    where they are stored; untouched on error
  *
- * Routes and irqfds must live longer. All memory is allocated here, 64 bytes for each vector.
+ * Routes and irqfds must live longer. All memory is allocated here, 64 bytes for each vector. Until the destruction
+ * vgic_route_set() and vgic_route_txn_set() of its GSIs are -EBUSY, so that what the guest writes always takes effect.
  *
  * Returns 0, or
  *   -EINVAL  a NULL pointer, a size that is no known one, an unknown kind, a number of vectors that it does not have,
  *            or GSIs past the end of the table
- *   -EBUSY   one of the GSIs leads somewhere already, or is part of an open transaction
+ *   -EBUSY   one of the GSIs leads somewhere already, is part of an open transaction, or another device's
  *   -ENOMEM  no memory
  */
 int vgic_msix_create(const struct vgic_msix_config *config, struct vgic_msix **msix);
@@ -107,8 +120,8 @@ void vgic_msix_reset(struct vgic_msix *msix);
  * @vector:  0 to num_vectors-1. With MSI those above the number that the guest has enabled are folded into it
  *           (modulo)
  *
- * Returns as vgic_signal_gsi(): 1, 0 (also if the vector is masked, and the event is kept), -EBUSY, -ENOENT (disabled
- * or unroutable), or -EINVAL for a vector out of range.
+ * Returns as vgic_signal_gsi(): 1, 0 (also if the event is kept, as the vector is masked or the controller is paused),
+ * -EBUSY, -ENOENT (disabled or unroutable), or -EINVAL for a vector out of range.
  */
 int vgic_msix_signal(struct vgic_msix *msix, uint32_t vector);
 
@@ -138,7 +151,7 @@ void vgic_msix_unbind(struct vgic_msix *msix);
  * aligned are what the specification defines; others read as zero and are ignored.
  * The pending bits are read-only: there is no write.
  *
- *   -EINVAL  a width that is not 1, 2, 4 or 8, or a device with MSI
+ *   -EINVAL  a width that is not 1, 2, 4 or 8, a device with MSI, or nowhere to put what is read
  *   -ENXIO   past the end: num_vectors * VGIC_MSIX_ENTRY_SIZE bytes of table, a multiple of 8 bytes of pending bits
  */
 int vgic_msix_table_read(struct vgic_msix *msix, uint32_t offset, unsigned width, uint64_t *value);

@@ -32,12 +32,22 @@
  * calls may be made from a callback of the controller, except vgic_signal_gsi()
  * and vgic_set_gsi() from deactivated().
  *
+ * Masks and pauses. An event whose entry is masked, or leads to an MSI while the
+ * controller is paused (vgic_pause() of state.h), is *kept*: one for each GSI, as the
+ * pending bit of an MSI-X vector. It is delivered, once, when nothing holds it up any
+ * more: by vgic_route_set() or vgic_route_txn_commit() when the mask goes, by
+ * vgic_resume() when the pause ends, in both cases to where the entry leads then. An
+ * entry that is set to VGIC_ROUTE_NONE, or destroyed, drops what it has kept. What is
+ * kept is not in the image of vgic_save(): vgic_gsi_is_pending() says what the VMM has
+ * to take along.
+ *
  * A change of a line's route waits until those who are driving that line at the
  * moment have done so, kick() included: so kick() must not wait for a thread that is
  * in such a call, nor for a lock that the thread holds.
  *
  * Errors: 0 or a negative errno, as in vgic.h: a call that returns an error has
- * changed nothing.
+ * changed nothing. The table that a call is for has to exist: NULL is looked for only
+ * where it is said. All other pointers may be NULL, which is -EINVAL.
  */
 #ifndef VGIC_ROUTE_H
 #define VGIC_ROUTE_H
@@ -63,8 +73,8 @@ enum vgic_route_type {
 };
 
 /*
- * Flags of an entry, not of an SPI. While an entry is masked, an event is kept: it is delivered, once, when the mask
- * goes. That is the mask bit of an MSI-X vector, and what is kept is its pending bit: vgic_gsi_is_pending().
+ * Flags of an entry, not of an SPI. While an entry is masked, an event is kept. That is the mask bit of an MSI-X
+ * vector, and what is kept is its pending bit: vgic_gsi_is_pending().
  */
 #define VGIC_ROUTE_MASKED (1u << 0)
 
@@ -99,7 +109,8 @@ struct vgic_route {
  * @routes:    where the new table is stored; untouched on error
  *
  * All memory is allocated here: 120 bytes for each GSI, and 192 for each SPI. A controller may have several tables; a
- * source of a line must then be used by one of them.
+ * source of a line must then be used by one of them. What any of them keeps in a pause is delivered by vgic_resume(),
+ * from its creation, which may be in a pause, to its destruction.
  *
  * Returns 0, or
  *   -EINVAL  a NULL pointer, or @num_gsis out of range
@@ -111,8 +122,9 @@ int vgic_routes_create(struct vgic *vgic, uint32_t num_gsis, struct vgic_routes 
  * vgic_routes_destroy() - free a table.
  * @routes:  the table, or NULL
  *
- * No other call may be running or come later, and no struct vgic_irqfds or struct vgic_msix of this table may be
- * left. The lines that its entries hold high are lowered.
+ * No other call of this table may be running or come later, and no struct vgic_irqfds or struct vgic_msix of it may be
+ * left; a vgic_resume() may run, and is waited for. The lines that its entries hold high are lowered, and what they
+ * have kept is dropped.
  */
 void vgic_routes_destroy(struct vgic_routes *routes);
 
@@ -124,7 +136,8 @@ uint32_t vgic_routes_num_gsis(const struct vgic_routes *routes);
  * @gsi:     the entry
  * @route:   where it leads from now on
  *
- * In constant time; events that are signalled after the return go there. The doorbell of an MSI is looked up now. If
+ * In constant time; events that are signalled after the return go there, and so does one that was kept, unless it has
+ * to wait still. The doorbell of an MSI is looked up now. If
  * the entry led to another source of an SPI, that source is lowered: a level does not move along with its route. Who
  * holds it high sets it again; an irqfd with a resamplefd is told so by a signal of that.
  *
@@ -136,7 +149,8 @@ uint32_t vgic_routes_num_gsis(const struct vgic_routes *routes);
  *   -EINVAL  an unknown GSI, type or flag; an SPI that is masked, or whose INTID or source is out of range; for an
  *            ITS no DeviceID
  *   -ENODEV  VGIC_ROUTE_MSI: no doorbell at that address
- *   -EBUSY   the entry is part of a transaction that is open; or the SPI's source belongs to another GSI
+ *   -EBUSY   the entry is part of a transaction that is open, or is that of a vector of a struct vgic_msix, which alone
+ *            changes it; or the SPI's source belongs to another GSI
  */
 int vgic_route_set(struct vgic_routes *routes, uint32_t gsi, const struct vgic_route *route);
 
@@ -203,9 +217,8 @@ void vgic_route_txn_abort(struct vgic_route_txn *txn);
  *
  * Returns
  *   1        the interrupt was made pending or was pending already
- *   0        the guest blocks it, as those functions say; or the entry is masked, and the event is kept
+ *   0        the guest blocks it, as those functions say; or the event is kept, by a mask or by a pause
  *   -EBUSY   the ITS is off
- *   -EAGAIN  a pause (state.h): signal it again after vgic_resume()
  *   -ENOENT  the GSI has no route: counted
  *   -EINVAL  an unknown GSI
  */
@@ -226,7 +239,7 @@ int vgic_signal_gsi(struct vgic_routes *routes, uint32_t gsi);
  */
 int vgic_set_gsi(struct vgic_routes *routes, uint32_t gsi, bool level);
 
-/* vgic_gsi_is_pending() - is an event kept behind the mask of an entry? Returns 1, 0 or -EINVAL. */
+/* vgic_gsi_is_pending() - is an event of a GSI kept, by a mask or by a pause? Returns 1, 0 or -EINVAL. */
 int vgic_gsi_is_pending(struct vgic_routes *routes, uint32_t gsi);
 
 /* ---- Statistics ------------------------------------------------------------------- */
@@ -237,7 +250,7 @@ struct vgic_routes_stats {
 	uint64_t commits;     /* transactions committed that had entries */
 	uint64_t aborts;      /* transactions aborted that had entries */
 	uint64_t unrouted;    /* events dropped because the GSI has no route */
-	uint64_t kept;        /* events that met a mask, those merged with one that was kept already included */
+	uint64_t kept;        /* events that met a mask or a pause, those merged with one kept already included */
 	uint32_t num_routed;  /* entries that lead somewhere now */
 	uint32_t num_changes; /* entries in open transactions now */
 };

@@ -26,7 +26,7 @@
  *   vgic_attr_get*, vgic_its_attr_get*      any     everything but the per-vCPU calls
  *   vgic_attr_set*, vgic_its_attr_set*      any     everything but the per-vCPU calls
  *   vgic_save, vgic_save_size               any     everything but the per-vCPU calls
- *   vgic_restore                            any     MSIs and lines (refused or lost), vgic_mmio_* and the like: nothing else
+ *   vgic_restore                            any     MSIs and lines (refused, kept or lost), vgic_mmio_* and the like
  *
  * Callbacks are made as by register accesses of the guest: guest_read and guest_write, kick, work_pending, guest_error.
  * Each guest_write() is a write to guest memory that the VMM has to migrate: its dirty tracking learns it there.
@@ -233,20 +233,29 @@ int vgic_its_attr_set_many(struct vgic_its *its, const struct vgic_attr *attrs, 
  * vgic_pause() - accept no more MSIs.
  * @vgic:  the controller
  *
- * When it returns, every MSI that was accepted (a return value of 1) is in the state that a save sees, and every later one
- * gets -EAGAIN: the device keeps it, and signals it again after vgic_resume(), or at the place where the guest was moved
- * to. An MSI that was under way counts as one or the other. (One to GICD_SETSPI_NSR that gets -EAGAIN may be there all the
- * same: a guest may see it twice, but never lose it.) What came through an eventfd is kept by its irqfds (irqfd.h).
+ * When it returns, every MSI that was accepted (a return value of 1) is in the state that a save sees. What becomes of later
+ * ones depends on how they are signalled, and none is lost:
+ *
+ *   vgic_signal_msi(), vgic_its_signal()      -EAGAIN: the device keeps it, and signals it again after vgic_resume(), or at
+ *                                             the place where the guest was moved to
+ *   a GSI: vgic_signal_gsi(), irqfds, MSI-X   0: the route keeps it (route.h), vgic_gsi_is_pending() and the vector's pending
+ *                                             bit say so, and vgic_resume() delivers it. For a guest that moves, the VMM saves
+ *                                             these bits when its devices have stopped, and signals them over there when the
+ *                                             controller has been restored
+ *
+ * An MSI that was under way counts as one or the other. (One to GICD_SETSPI_NSR that was not accepted may be there all the
+ * same: a guest may see it twice, but never lose it.)
  *
  * Nothing of this is visible to the guest. ITS commands wait as well. Lines are not paused: stop the devices that drive
  * them, or drive them again after a restore. Pauses nest; each needs its vgic_resume(). Takes about as long as one MSI for
- * each translation. Returns 0.
+ * each translation. Returns 0, or -EINVAL for NULL.
  */
 int vgic_pause(struct vgic *vgic);
 
 /*
- * vgic_resume() - end of one vgic_pause(). After the last one, what irqfds have kept is injected by this thread. Returns 0,
- * or -EINVAL if there is none.
+ * vgic_resume() - end of one vgic_pause(). After the last one, this thread delivers what the controller's route tables have
+ * kept, in time that goes with their sizes. What is masked stays until the mask goes. Returns 0, or -EINVAL if there is no
+ * pause, or for NULL.
  */
 int vgic_resume(struct vgic *vgic);
 
@@ -269,7 +278,8 @@ int vgic_save_size(struct vgic *vgic, size_t *size);
  * @used:   the size of the image
  *
  * MSIs are paused (vgic_pause()) for as long as it takes: none is lost and none is in doubt. Call vgic_pause() before if the
- * guest shall go on elsewhere. The image has the same bytes on every host and for every order of vCPUs at creation. Guest
+ * guest shall go on elsewhere: then each MSI is in the image, or was delivered before, or was reported as not accepted
+ * (-EAGAIN, or pending at its GSI). The image has the same bytes on every host and for every order of vCPUs at creation. Guest
  * memory is neither read nor written.
  *
  * Returns 0, or

@@ -5,6 +5,8 @@
  *
  * Allocations, threads, eventfds and epoll are wrapped, so that any can fail.
  */
+#define _GNU_SOURCE /* O_TMPFILE */
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -13,6 +15,8 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 #include <vgic/irqfd.h>
 #include <vgic/state.h>
@@ -293,6 +297,7 @@ static void creation_refuses_what_is_wrong(void **state)
 	c.ops.watch = on_watch;
 	assert_int_equal(vgic_irqfds_create(routes, &c, &other), -EINVAL);
 	assert_null(other);
+	vgic_irqfds_config_init(NULL);
 	assert_int_equal(vgic_irqfds_create(more, &good, &irqfds), 0);
 	vgic_irqfds_destroy(irqfds);
 	vgic_irqfds_destroy(NULL);
@@ -595,7 +600,7 @@ static void deassign_waits_for_the_worker(void **state)
 
 /* ---- Pauses ---- */
 
-/* Nobody can be told to signal an eventfd again: the event comes when the pause is over, once. */
+/* Nobody can be told to signal an eventfd again: its route keeps the event, and it comes when the pause is over, once. */
 static void expect_event_after_pause(struct machine *m, int result)
 {
 	const int fd = make_fd();
@@ -608,11 +613,13 @@ static void expect_event_after_pause(struct machine *m, int result)
 	await_events(seen + 1);
 	assert_int_equal(vgic_irqfd_ready(irqfds, watched_token), result);
 	await_events(seen + 2);
+	assert_int_equal(vgic_gsi_is_pending(routes, 1), 1);
 	assert_int_equal(vgic_resume(m->vgic), 0);
 	assert_int_equal(icc_read(m, 0, VGIC_ICC_IAR1_EL1), 1023);
 	assert_int_equal(vgic_resume(m->vgic), 0);
-	await_events(seen + 3);
 	expect_only(m, 0, 8193);
+	assert_int_equal(vgic_gsi_is_pending(routes, 1), 0);
+	assert_int_equal(stats().dropped, seen + 2);
 	assert_int_equal(vgic_irqfd_deassign(irqfds, 1, fd), 0);
 	close(fd);
 }
@@ -630,30 +637,43 @@ static void an_event_in_a_pause_comes_after_it(void **state)
 	stop(m);
 }
 
-/* Not if its eventfd has been deassigned meanwhile; but if another one of that GSI is there. */
-static void deassign_drops_what_a_pause_keeps(void **state)
+/* It is the GSI's by then, as behind a mask; also without any irqfds. A route to nowhere drops it. */
+static void what_a_pause_keeps_outlives_its_eventfd(void **state)
 {
 	struct machine *m = start_loop();
-	const int fd = make_fd(), other = make_fd();
+	const int fd = make_fd();
 
 	(void)state;
 	assert_int_equal(vgic_irqfd_assign(irqfds, 1, fd, VGIC_NO_FD), 0);
 	assert_int_equal(vgic_pause(m->vgic), 0);
 	assert_int_equal(vgic_irqfd_ready(irqfds, watched_token), 0);
 	assert_int_equal(vgic_irqfd_deassign(irqfds, 1, fd), 0);
-	assert_int_equal(vgic_resume(m->vgic), 0);
-	assert_int_equal(icc_read(m, 0, VGIC_ICC_IAR1_EL1), 1023);
-
-	assert_int_equal(vgic_irqfd_assign(irqfds, 1, other, VGIC_NO_FD), 0);
-	assert_int_equal(vgic_irqfd_assign(irqfds, 1, fd, VGIC_NO_FD), 0);
-	assert_int_equal(vgic_pause(m->vgic), 0);
-	assert_int_equal(vgic_irqfd_ready(irqfds, watched_token), 0);
-	assert_int_equal(vgic_irqfd_deassign(irqfds, 1, fd), 0);
+	assert_int_equal(vgic_irqfd_ready(irqfds, watched_token), -ENOENT);
+	vgic_irqfds_destroy(irqfds);
+	irqfds = NULL;
 	assert_int_equal(vgic_resume(m->vgic), 0);
 	expect_only(m, 0, 8193);
 	stop(m);
 	close(fd);
-	close(other);
+}
+
+/* An event that was to raise a line whose GSI leads to an MSI meanwhile is one like any other, in a pause too. */
+static void a_line_that_has_become_an_msi_keeps_its_event(void **state)
+{
+	struct machine *m = start_loop();
+	const int fd = make_fd(), resample = make_fd();
+
+	(void)state;
+	assert_int_equal(vgic_irqfd_assign(irqfds, 10, fd, resample), 0);
+	route_to_event(10, 4);
+	assert_int_equal(vgic_pause(m->vgic), 0);
+	assert_int_equal(vgic_irqfd_ready(irqfds, watched_token), 0);
+	assert_int_equal(icc_read(m, 0, VGIC_ICC_IAR1_EL1), 1023);
+	assert_int_equal(vgic_resume(m->vgic), 0);
+	expect_only(m, 0, 8196);
+	stop(m);
+	close(fd);
+	close(resample);
 }
 
 /* ---- Assign and deassign ---- */
@@ -697,6 +717,52 @@ static void assign_refuses_what_is_wrong(void **state)
 	close(other);
 	close(resample);
 	close(blocking);
+}
+
+/* An EOI writes to it: whatever is not an eventfd must not be written to, not even to find out. */
+static void a_resamplefd_has_to_be_an_eventfd(void **state)
+{
+	struct machine *m = start_loop();
+	const int fd = make_fd(), epollfd = epoll_create1(EPOLL_CLOEXEC), timer = timerfd_create(CLOCK_MONOTONIC, 0);
+	const int file = open("/tmp", O_RDWR | O_TMPFILE | O_NONBLOCK | O_CLOEXEC, 0600);
+	const int zero = open("/dev/zero", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	int ends[2], sockets[2], others[8];
+	unsigned n = 0, fds;
+	char byte;
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, sockets), 0);
+	others[n++] = ends[0];
+	others[n++] = ends[1];
+	others[n++] = sockets[0];
+	others[n++] = sockets[1];
+	others[n++] = epollfd;
+	others[n++] = timer;
+	others[n++] = file;
+	others[n++] = zero;
+	fds = num_open_fds();
+	for (unsigned i = 0; i < n; i++) {
+		assert_true(others[i] >= 0);
+		assert_int_equal(fcntl(others[i], F_SETFL, O_NONBLOCK), 0);
+		assert_int_equal(vgic_irqfd_assign(irqfds, 8, fd, others[i]), -EINVAL);
+	}
+	assert_int_equal(num_open_fds(), fds);
+	assert_int_equal(stats().num_assigned, 0);
+	for (unsigned i = 0; i < n; i++) {
+		if (others[i] != zero)
+			assert_true(read(others[i], &byte, 1) <= 0);
+	}
+	for (unsigned i = 0; i < n; i++)
+		close(others[i]);
+	/* One that has been signalled keeps its count. */
+	others[0] = make_fd();
+	assert_int_equal(eventfd_write(others[0], 5), 0);
+	assert_int_equal(vgic_irqfd_assign(irqfds, 8, fd, others[0]), 0);
+	assert_int_equal(count_of(others[0]), 5);
+	stop(m);
+	close(others[0]);
+	close(fd);
 }
 
 static void slots_are_used_again_and_never_more_than_there_are(void **state)
@@ -748,6 +814,41 @@ static void assign_survives_a_failing_epoll(void **state)
 	stop(m);
 	close(fd);
 	close(resample);
+}
+
+/* Whoever has a duplicate goes on signalling: nothing of it arrives after deassign, and the service does not wake up. */
+static void a_duplicate_of_a_closed_eventfd_is_not_watched_for_ever(void **state)
+{
+	struct machine *m;
+	const int fd = make_fd(), copy = dup(fd), other = make_fd();
+	struct vgic_irqfds_stats s;
+	unsigned fds;
+
+	(void)state;
+	describe(VGIC_IRQFD_SERVICE, VGIC_IRQFD_DIRECT);
+	m = start();
+	fds = num_open_fds();
+	assert_int_equal(vgic_irqfd_assign(irqfds, 1, fd, VGIC_NO_FD), 0);
+	assert_int_equal(num_open_fds(), fds + 1);
+	close(fd);
+	signal_fd(copy);
+	await_events(1);
+	expect_only(m, 0, 8193);
+	assert_int_equal(vgic_irqfd_deassign(irqfds, 1, fd), 0);
+	assert_int_equal(num_open_fds(), fds - 1);
+	for (unsigned i = 0; i < 10; i++)
+		signal_fd(copy);
+	/* The same thread has seen this one behind those. */
+	assert_int_equal(vgic_irqfd_assign(irqfds, 2, other, VGIC_NO_FD), 0);
+	signal_fd(other);
+	await_events(2);
+	expect_only(m, 0, 8194);
+	s = stats();
+	assert_int_equal(s.stale, 0);
+	assert_int_equal(s.direct, 2);
+	stop(m);
+	close(copy);
+	close(other);
 }
 
 static void a_closed_eventfd_does_no_harm(void **state)
@@ -1017,10 +1118,13 @@ int main(void)
 		cmocka_unit_test(what_waits_for_the_worker_is_merged),
 		cmocka_unit_test(deassign_waits_for_the_worker),
 		cmocka_unit_test(an_event_in_a_pause_comes_after_it),
-		cmocka_unit_test(deassign_drops_what_a_pause_keeps),
+		cmocka_unit_test(what_a_pause_keeps_outlives_its_eventfd),
+		cmocka_unit_test(a_line_that_has_become_an_msi_keeps_its_event),
 		cmocka_unit_test(assign_refuses_what_is_wrong),
+		cmocka_unit_test(a_resamplefd_has_to_be_an_eventfd),
 		cmocka_unit_test(slots_are_used_again_and_never_more_than_there_are),
 		cmocka_unit_test(assign_survives_a_failing_epoll),
+		cmocka_unit_test(a_duplicate_of_a_closed_eventfd_is_not_watched_for_ever),
 		cmocka_unit_test(a_closed_eventfd_does_no_harm),
 		cmocka_unit_test(each_eoi_lowers_the_line_and_asks_once),
 		cmocka_unit_test(a_device_that_raises_again_is_not_lost),

@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include <vgic/msix.h>
+#include <vgic/state.h>
 
 #include "its_guest.h"
 
@@ -147,6 +148,10 @@ static void creation_refuses_what_is_wrong(void **state)
 	c = good, c.first_gsi = 1;
 	assert_int_equal(vgic_msix_create(&c, &other), -EBUSY);
 	vgic_route_txn_abort(&txn);
+	c.first_gsi = FIRST_GSI + NUM_VECTORS - 1; /* another device's last one */
+	assert_int_equal(vgic_msix_create(&c, &other), -EBUSY);
+	c.first_gsi = 1;
+	vgic_msix_config_init(NULL);
 	assert_null(other);
 	assert_int_equal(vgic_msix_create(&c, &other), 0);
 	vgic_msix_destroy(other);
@@ -191,6 +196,10 @@ static void the_table_reads_as_written(void **state)
 		assert_int_equal(vgic_msix_pba_read(msix, 16, width, &value), -ENXIO);
 	}
 	assert_int_equal(vgic_msix_pba_read(msix, 0, 5, &value), -EINVAL);
+	assert_int_equal(vgic_msix_table_read(msix, 0, 4, NULL), -EINVAL);
+	assert_int_equal(vgic_msix_table_read(msix, 0, 1, NULL), -EINVAL);
+	assert_int_equal(vgic_msix_pba_read(msix, 0, 8, NULL), -EINVAL);
+	assert_int_equal(vgic_msix_get_vector(msix, 0, NULL), -EINVAL);
 	stop(m);
 }
 
@@ -312,6 +321,105 @@ static void a_reset_forgets_entries_and_pending_bits(void **state)
 	assert_int_equal(vgic_msix_signal(msix, 1), -ENOENT);
 	enable_all();
 	expect_nothing(m);
+	stop(m);
+}
+
+/* The VMM cannot get into the way of what the guest writes: not by a route, nor by a transaction that it holds open. */
+static void nobody_else_changes_its_routes(void **state)
+{
+	struct machine *m = start(VGIC_MSIX, NUM_VECTORS);
+	const struct vgic_route nowhere = { .type = VGIC_ROUTE_NONE };
+	struct vgic_route_txn txn;
+
+	(void)state;
+	enable_all();
+	assert_int_equal(vgic_route_set(routes, FIRST_GSI, &nowhere), -EBUSY);
+	assert_int_equal(vgic_route_set(routes, FIRST_GSI - 1, &nowhere), 0);
+	assert_int_equal(vgic_route_set(routes, FIRST_GSI + NUM_VECTORS, &nowhere), 0);
+	assert_int_equal(vgic_route_txn_begin(routes, &txn), 0);
+	assert_int_equal(vgic_route_txn_set(&txn, FIRST_GSI - 1, &nowhere), 0);
+	assert_int_equal(vgic_route_txn_set(&txn, FIRST_GSI + 1, &nowhere), -EBUSY);
+	mask(1, true);
+	assert_int_equal(vgic_msix_signal(msix, 1), 0);
+	expect_nothing(m);
+	mask(1, false);
+	expect_only(m, 0, 8193);
+	vgic_route_txn_commit(&txn);
+	assert_int_equal(vgic_msix_signal(msix, 1), 1);
+	expect_only(m, 0, 8193);
+	/* Until it is gone. */
+	vgic_msix_destroy(msix);
+	msix = NULL;
+	assert_int_equal(vgic_route_set(routes, FIRST_GSI, &nowhere), 0);
+	assert_int_equal(vgic_route_txn_begin(routes, &txn), 0);
+	assert_int_equal(vgic_route_txn_set(&txn, FIRST_GSI + NUM_VECTORS - 1, &nowhere), 0);
+	vgic_route_txn_abort(&txn);
+	stop(m);
+}
+
+/* ---- Pauses ---- */
+
+static void an_event_in_a_pause_is_pending_until_it_ends(void **state)
+{
+	struct machine *m = start(VGIC_MSIX, NUM_VECTORS);
+
+	(void)state;
+	enable_all();
+	mask(2, true);
+	assert_int_equal(vgic_msix_signal(msix, 2), 0);
+	assert_int_equal(vgic_pause(m->vgic), 0);
+	assert_int_equal(vgic_msix_signal(msix, 1), 0);
+	/* The guest unmasks what was kept, masks what the pause keeps. */
+	mask(2, false);
+	mask(1, true);
+	assert_int_equal(pba_read(0, 8), 6);
+	expect_nothing(m);
+	assert_int_equal(vgic_resume(m->vgic), 0);
+	expect_only(m, 0, 8194);
+	assert_int_equal(pba_read(0, 8), 2);
+	mask(1, false);
+	expect_only(m, 0, 8193);
+	/* A reset in the pause drops it. */
+	assert_int_equal(vgic_pause(m->vgic), 0);
+	assert_int_equal(vgic_msix_signal(msix, 1), 0);
+	vgic_msix_reset(msix);
+	assert_int_equal(pba_read(0, 8), 0);
+	enable_all();
+	assert_int_equal(vgic_resume(m->vgic), 0);
+	expect_nothing(m);
+	stop(m);
+}
+
+/* As msix.h says: to another place with registers and pending bits. */
+static void pending_bits_are_taken_along(void **state)
+{
+	struct machine *m = start(VGIC_MSIX, NUM_VECTORS);
+	uint64_t entries[2 * NUM_VECTORS], pending;
+
+	(void)state;
+	enable_all();
+	mask(3, true);
+	assert_int_equal(vgic_pause(m->vgic), 0);
+	assert_int_equal(vgic_msix_signal(msix, 3), 0);
+	assert_int_equal(vgic_msix_signal(msix, 4), 0);
+	for (uint32_t i = 0; i < 2 * NUM_VECTORS; i++)
+		entries[i] = table_read(8 * i, 8);
+	pending = pba_read(0, 8);
+	vgic_msix_reset(msix);
+	assert_int_equal(vgic_resume(m->vgic), 0);
+	expect_nothing(m);
+	vgic_msix_write_control(msix, VGIC_MSIX_CONTROL_ENABLE | VGIC_MSIX_CONTROL_FUNCTION_MASK);
+	for (uint32_t i = 0; i < 64; i++)
+		if (pending >> i & 1)
+			assert_int_equal(vgic_msix_signal(msix, i), 0);
+	for (uint32_t i = 0; i < 2 * NUM_VECTORS; i++)
+		table_write(8 * i, 8, entries[i]);
+	expect_nothing(m);
+	vgic_msix_write_control(msix, VGIC_MSIX_CONTROL_ENABLE);
+	expect_only(m, 0, 8196);
+	assert_int_equal(pba_read(0, 8), 1 << 3);
+	mask(3, false);
+	expect_only(m, 0, 8195);
 	stop(m);
 }
 
@@ -529,6 +637,9 @@ int main(void)
 		cmocka_unit_test(the_function_mask_is_over_all_vectors),
 		cmocka_unit_test(an_address_without_a_doorbell_drops_and_counts),
 		cmocka_unit_test(a_reset_forgets_entries_and_pending_bits),
+		cmocka_unit_test(nobody_else_changes_its_routes),
+		cmocka_unit_test(an_event_in_a_pause_is_pending_until_it_ends),
+		cmocka_unit_test(pending_bits_are_taken_along),
 		cmocka_unit_test(eventfds_stay_bound_whatever_the_guest_does),
 		cmocka_unit_test(binding_is_all_or_nothing),
 		cmocka_unit_test(enabling_is_all_or_nothing),

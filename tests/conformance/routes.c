@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Routes: where events of a GSI go, what is refused, transactions, masks, and what
- * becomes of a line whose route changes.
+ * Routes: where events of a GSI go, what is refused, transactions, masks, pauses, and
+ * what becomes of a line whose route changes.
  *
  * The allocator of the port layer is wrapped, so that any allocation can fail.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <vgic/route.h>
+#include <vgic/state.h>
 
 #include "its_guest.h"
 
@@ -589,6 +591,224 @@ static void a_commit_delivers_what_was_kept(void **state)
 	stop(m);
 }
 
+/* ---- Pauses ---- */
+
+static void begin_pause(struct machine *m)
+{
+	assert_int_equal(vgic_pause(m->vgic), 0);
+}
+
+static void end_pause(struct machine *m)
+{
+	assert_int_equal(vgic_resume(m->vgic), 0);
+}
+
+static void expect_kept(struct machine *m, uint32_t gsi)
+{
+	assert_int_equal(vgic_gsi_is_pending(routes, gsi), 1);
+	expect_nothing(m);
+}
+
+static void an_event_in_a_pause_is_delivered_once_when_it_ends(void **state)
+{
+	struct machine *m = start();
+
+	(void)state;
+	assert_int_equal(set(0, to_event(0)), 0);
+	assert_int_equal(set(1, to_msi(MACHINE_DIST_BASE + GICD_SETSPI_NSR, 0, 41)), 0);
+	assert_int_equal(set(2, to_event(2)), 0);
+	begin_pause(m);
+	begin_pause(m);
+	assert_int_equal(vgic_signal_gsi(routes, 0), 0);
+	assert_int_equal(vgic_set_gsi(routes, 0, true), 0);
+	expect_kept(m, 0);
+	assert_int_equal(stats().kept, 2);
+	end_pause(m);
+	expect_kept(m, 0);
+	end_pause(m);
+	expect_only(m, 0, 8192);
+	assert_int_equal(vgic_gsi_is_pending(routes, 0), 0);
+	/* Nothing is left for another pause. */
+	begin_pause(m);
+	end_pause(m);
+	expect_nothing(m);
+	/* A message may be there twice, but not never. */
+	begin_pause(m);
+	assert_int_equal(vgic_signal_gsi(routes, 1), 0);
+	irq_write_bit(m, 0, GICD_ICPENDR, 41);
+	expect_kept(m, 1);
+	end_pause(m);
+	assert_int_equal(take(m, 0), 41);
+	expect_nothing(m);
+	assert_int_equal(vgic_gsi_is_pending(routes, 2), 0);
+	assert_int_equal(vgic_pause(NULL), -EINVAL);
+	assert_int_equal(vgic_resume(NULL), -EINVAL);
+	stop(m);
+}
+
+/* Lines are not paused, nor is what leads nowhere. */
+static void what_is_not_paused_goes_on(void **state)
+{
+	struct machine *m = start();
+
+	(void)state;
+	assert_int_equal(set(0, to_spi(40, 0)), 0);
+	begin_pause(m);
+	assert_int_equal(vgic_signal_gsi(routes, 0), 1);
+	assert_int_equal(take(m, 0), 40);
+	assert_int_equal(vgic_set_gsi(routes, 0, true), 1);
+	assert_int_equal(take(m, 0), 40);
+	assert_int_equal(vgic_signal_gsi(routes, 1), -ENOENT);
+	end_pause(m);
+	expect_nothing(m);
+	stop(m);
+}
+
+/* Whichever ends last delivers. */
+static void mask_and_pause_each_hold_an_event(void **state)
+{
+	struct machine *m = start();
+	struct vgic_route_txn txn;
+
+	(void)state;
+	/* Masked before, unmasked in the pause. */
+	assert_int_equal(set(0, masked(to_event(0))), 0);
+	assert_int_equal(set(1, masked(to_event(1))), 0);
+	assert_int_equal(vgic_signal_gsi(routes, 0), 0);
+	assert_int_equal(vgic_signal_gsi(routes, 1), 0);
+	begin_pause(m);
+	assert_int_equal(set(0, to_event(0)), 0);
+	assert_int_equal(vgic_route_txn_begin(routes, &txn), 0);
+	assert_int_equal(stage(&txn, 1, to_event(1)), 0);
+	vgic_route_txn_commit(&txn);
+	expect_kept(m, 0);
+	expect_kept(m, 1);
+	end_pause(m);
+	assert_int_equal(take(m, 0) + take(m, 0), 8192 + 8193);
+	expect_nothing(m);
+	/* Kept by the pause, masked in it, and moved. */
+	begin_pause(m);
+	assert_int_equal(vgic_signal_gsi(routes, 0), 0);
+	assert_int_equal(set(0, nowhere_masked), 0);
+	end_pause(m);
+	expect_kept(m, 0);
+	assert_int_equal(set(0, to_event(3)), 0);
+	expect_only(m, 0, 8195);
+	/* In a transaction when the pause ends: it is as it was before. */
+	begin_pause(m);
+	assert_int_equal(vgic_signal_gsi(routes, 1), 0);
+	assert_int_equal(vgic_route_txn_begin(routes, &txn), 0);
+	assert_int_equal(stage(&txn, 1, masked(to_event(5))), 0);
+	end_pause(m);
+	expect_only(m, 0, 8193);
+	vgic_route_txn_commit(&txn);
+	expect_nothing(m);
+	assert_int_equal(vgic_gsi_is_pending(routes, 1), 0);
+	stop(m);
+}
+
+static void what_a_pause_keeps_goes_where_the_entry_leads_then(void **state)
+{
+	struct machine *m = start();
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(set(i, to_event(i)), 0);
+	begin_pause(m);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(vgic_signal_gsi(routes, i), 0);
+	assert_int_equal(set(0, to_event(7)), 0);
+	assert_int_equal(set(1, nowhere), 0);
+	assert_int_equal(stats().unrouted, 1);
+	assert_int_equal(vgic_gsi_is_pending(routes, 1), 0);
+	/* The next who has that GSI does not inherit it. */
+	assert_int_equal(set(1, to_event(1)), 0);
+	/* A line takes it at once. */
+	assert_int_equal(set(2, to_spi(40, 0)), 0);
+	assert_int_equal(take(m, 0), 40);
+	expect_kept(m, 0);
+	expect_kept(m, 3);
+	its_write(m, 0, GITS_CTLR, 4, 0);
+	its_write(m, 0, GITS_CTLR, 4, GITS_CTLR_ENABLED);
+	end_pause(m);
+	assert_int_equal(take(m, 0) + take(m, 0), 8199 + 8195);
+	expect_nothing(m);
+	/* Off when the pause ends: as a signal would be then, it is dropped. */
+	begin_pause(m);
+	assert_int_equal(vgic_signal_gsi(routes, 0), 0);
+	its_write(m, 0, GITS_CTLR, 4, 0);
+	end_pause(m);
+	assert_int_equal(vgic_gsi_is_pending(routes, 0), 0);
+	its_write(m, 0, GITS_CTLR, 4, GITS_CTLR_ENABLED);
+	expect_nothing(m);
+	stop(m);
+}
+
+/* Every table of the controller, those of the pause too; and none that has gone. */
+static void every_table_delivers_what_it_has_kept(void **state)
+{
+	struct machine *m = start();
+	const struct vgic_route other = to_event(1);
+	struct vgic_routes *first = routes, *second, *third;
+
+	(void)state;
+	assert_int_equal(vgic_routes_create(m->vgic, 1, &second), 0);
+	assert_int_equal(set(0, to_event(0)), 0);
+	assert_int_equal(vgic_route_set(second, 0, &other), 0);
+	begin_pause(m);
+	assert_int_equal(vgic_routes_create(m->vgic, VGIC_MAX_GSIS, &third), 0);
+	routes = third;
+	assert_int_equal(set(VGIC_MAX_GSIS - 1, to_event(2)), 0);
+	assert_int_equal(vgic_signal_gsi(first, 0), 0);
+	assert_int_equal(vgic_signal_gsi(second, 0), 0);
+	assert_int_equal(vgic_signal_gsi(third, VGIC_MAX_GSIS - 1), 0);
+	expect_nothing(m);
+	vgic_routes_destroy(second);
+	end_pause(m);
+	assert_int_equal(take(m, 0) + take(m, 0), 8192 + 8194);
+	expect_nothing(m);
+	vgic_routes_destroy(third);
+	routes = first;
+	begin_pause(m);
+	assert_int_equal(vgic_signal_gsi(first, 0), 0);
+	vgic_routes_destroy(first);
+	end_pause(m);
+	expect_nothing(m);
+	machine_stop(m);
+}
+
+/* A table is the VMM's: what it has kept comes to the guest that has been restored. */
+static void a_restore_delivers_what_was_kept(void **state)
+{
+	struct machine *m = start();
+	uint8_t *image;
+	size_t size;
+
+	(void)state;
+	assert_int_equal(set(0, to_event(0)), 0);
+	assert_int_equal(set(1, to_event(1)), 0);
+	begin_pause(m);
+	assert_int_equal(vgic_signal_gsi(routes, 0), 0);
+	assert_int_equal(vgic_save_size(m->vgic, &size), 0);
+	image = malloc(size);
+	assert_non_null(image);
+	assert_int_equal(vgic_save(m->vgic, image, size, &size), 0);
+	expect_kept(m, 0);
+	end_pause(m);
+	expect_only(m, 0, 8192);
+	/* It was not in the image; who takes it along signals it again, in a pause or behind it. */
+	assert_int_equal(vgic_restore(m->vgic, image, size, NULL), 0);
+	expect_nothing(m);
+	begin_pause(m);
+	assert_int_equal(vgic_signal_gsi(routes, 1), 0);
+	assert_int_equal(vgic_restore(m->vgic, image, size, NULL), 0);
+	expect_kept(m, 1);
+	end_pause(m);
+	expect_only(m, 0, 8193);
+	free(image);
+	stop(m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -611,6 +831,12 @@ int main(void)
 		cmocka_unit_test(what_is_closed_stays_closed),
 		cmocka_unit_test(an_event_behind_a_mask_is_delivered_once_when_it_goes),
 		cmocka_unit_test(a_commit_delivers_what_was_kept),
+		cmocka_unit_test(an_event_in_a_pause_is_delivered_once_when_it_ends),
+		cmocka_unit_test(what_is_not_paused_goes_on),
+		cmocka_unit_test(mask_and_pause_each_hold_an_event),
+		cmocka_unit_test(what_a_pause_keeps_goes_where_the_entry_leads_then),
+		cmocka_unit_test(every_table_delivers_what_it_has_kept),
+		cmocka_unit_test(a_restore_delivers_what_was_kept),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

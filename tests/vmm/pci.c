@@ -6,6 +6,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <vgic/state.h>
+
 #include "rig.h"
 
 #define SLOT      1u
@@ -397,6 +399,30 @@ static void the_function_mask_holds_all_vectors_back(void **state)
 	stop(&f);
 }
 
+static void an_event_in_a_pause_is_pending_and_sent_when_it_ends(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	start_msix(&f);
+	assert_int_equal(vgic_pause(f.rig.vgic), 0);
+	pci_msix_raise(&f.function, 1);
+	assert_int_equal(rig_read(&f.rig, pba_at(&f), 4), 1u << 1);
+	rig_took(&f.rig, 1); /* a message to an SPI may be there already */
+	assert_int_equal(rig_messages(&f.rig), 0);
+	assert_int_equal(vgic_resume(f.rig.vgic), 0);
+	assert_int_equal(rig_read(&f.rig, pba_at(&f), 4), 0);
+	assert_true(rig_took(&f.rig, 1));
+	/* A reset drops it. */
+	assert_int_equal(vgic_pause(f.rig.vgic), 0);
+	pci_msix_raise(&f.function, 1);
+	rig_took(&f.rig, 1);
+	pci_function_reset(&f.function);
+	assert_int_equal(vgic_resume(f.rig.vgic), 0);
+	assert_int_equal(rig_messages(&f.rig), 0);
+	stop(&f);
+}
+
 static void nothing_is_sent_while_msix_is_off_or_the_bus_is_not_mastered(void **state)
 {
 	struct fixture f;
@@ -541,6 +567,7 @@ int main(void)
 		cmocka_unit_test(all_vectors_are_masked_at_first_and_after_a_reset),
 		cmocka_unit_test(a_masked_vector_is_pending_until_it_is_unmasked),
 		cmocka_unit_test(the_function_mask_holds_all_vectors_back),
+		cmocka_unit_test(an_event_in_a_pause_is_pending_and_sent_when_it_ends),
 		cmocka_unit_test(nothing_is_sent_while_msix_is_off_or_the_bus_is_not_mastered),
 		cmocka_unit_test(the_table_takes_words_only),
 		cmocka_unit_test(as_many_vectors_as_there_can_be),

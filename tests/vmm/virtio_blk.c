@@ -769,6 +769,7 @@ static void load(struct fixture *f, const struct fixture *from, bool threads, co
 	}
 	assert_int_equal(snapshot_file_open(&file, path), 0);
 	assert_int_equal(snapshot_in_begin(&in, &file, "virtio", 0), 0);
+	vgic_pause(f->rig.vgic);
 	virtio_pci_load(f->transport, &in);
 	assert_int_equal(snapshot_in_end(&in), 0);
 	snapshot_file_close(&file);
@@ -785,6 +786,7 @@ static void move(struct fixture *to, struct fixture *from, bool threads)
 	save(from, path);
 	load(to, from, !threads, path);
 	assert_int_equal(rig_messages(&to->rig), 0);
+	vgic_resume(to->rig.vgic);
 	virtio_pci_resume(to->transport);
 	unlink(path);
 	rmdir(directory);
@@ -827,7 +829,7 @@ static void a_loaded_disk_goes_on(void **state)
 	stop(&to);
 }
 
-/* The controller is paused before the disk stops: what ends in between is refused, and signalled by the other. */
+/* The controller is paused before the disk stops: what ends in between is pending, and signalled by the other. */
 static void an_interrupt_that_is_not_accepted_is_sent_after_loading(void **state)
 {
 	struct fixture from;
