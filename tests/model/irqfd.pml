@@ -6,15 +6,19 @@
  *   here        there
  *   ----------  --------------------------------------------------------------------
  *   event       irqfd.c: enter(), vgic_irqfd_ready(), irqfd_defer()
- *   deassign    irqfd.c: retire(), irqfd_worker_flush(); and the next assign of that slot
- *   worker      irqfd_worker.c: worker_main(), sleep_until_woken()
+ *   other       irqfd_defer(), by an event of another irqfd of the same GSI
+ *   deassign    irqfd.c: retire(), irqfd_worker_await_raise(), irqfd_worker_flush(); and the
+ *               next assign of that slot
+ *   worker      irqfd_worker.c: worker_main(), do_item(), sleep_until_woken()
  *
  * One slot, and events that all bring the token of its first irqfd. Its count and
  * its generation are one word in the code, so that what is done to both is one step.
- * Sequential consistency.
+ * What is wanted of the worker is one word too; the push of its item comes later, by
+ * who has wanted something of it first. Sequential consistency.
  *
  *   EVENTS=n   threads that each have one event
  *   DEFERRED   they hand it to the worker
+ *   OTHER      and so does the other irqfd, an edge; those of this one raise the line
  *
  * BUG_*: each is a part of a rule left out.
  */
@@ -28,12 +32,11 @@ byte generation = FIRST_GENERATION;
 byte users;
 byte num_running;
 
-/* The worker. */
-bit is_queued, fence_is_queued, is_sleeping, wakefd;
+/* The worker: what is wanted of the GSI's item, and is it in the queue? */
+bit edge_is_wanted, raise_is_wanted, is_queued, fence_is_queued, is_sleeping, wakefd;
 
 /* For the checks only: deassign has returned. */
 bit is_deassigned;
-byte num_wanted; /* handed to the worker, and not done */
 
 inline wake() {
 	if
@@ -46,8 +49,27 @@ inline deliver() {
 	assert(!is_deassigned)
 }
 
+/* irqfd_defer(): one word, then the push, if nothing was wanted before. */
+inline defer(wanted) {
+	atomic {
+		is_first = !edge_is_wanted && !raise_is_wanted;
+		wanted = 1
+	};
+	if
+	:: is_first ->
+#ifdef BUG_SLEEP_IS_LOOKED_AT_FIRST
+		wake();
+		is_queued = 1
+#else
+		is_queued = 1;
+		wake()
+#endif
+	:: else
+	fi
+}
+
 proctype event() {
-	bit mine;
+	bit mine, is_first;
 
 #ifdef BUG_GENERATION_BEFORE_COUNT
 	mine = (generation == FIRST_GENERATION);
@@ -57,20 +79,23 @@ proctype event() {
 #endif
 	if
 	:: mine ->
-#ifdef DEFERRED
-#ifdef BUG_SLEEP_IS_LOOKED_AT_FIRST
-		wake();
-		atomic { is_queued = 1; num_wanted = 1 }
-#else
-		atomic { is_queued = 1; num_wanted = 1 };
-		wake()
-#endif
+#if defined(OTHER)
+		defer(raise_is_wanted)
+#elif defined(DEFERRED)
+		defer(edge_is_wanted)
 #else
 		deliver()
 #endif
 	:: else
 	fi;
-	atomic { users--; mine = 0; num_running-- }
+	atomic { users--; mine = 0; is_first = 0; num_running-- }
+}
+
+proctype other() {
+	bit is_first;
+
+	defer(edge_is_wanted);
+	atomic { is_first = 0; num_running-- }
 }
 
 proctype deassign() {
@@ -81,10 +106,16 @@ proctype deassign() {
 	users == 0;
 #endif
 #ifdef DEFERRED
+#if defined(OTHER) && !defined(BUG_DEASSIGN_DOES_NOT_AWAIT_THE_RAISE) && !defined(BUG_FLUSH_COMES_FIRST)
+	!raise_is_wanted;
+#endif
 #ifndef BUG_DEASSIGN_DOES_NOT_FLUSH
 	fence_is_queued = 1;
 	wake();
 	!fence_is_queued;
+#endif
+#if defined(OTHER) && defined(BUG_FLUSH_COMES_FIRST)
+	!raise_is_wanted;
 #endif
 #endif
 	is_deassigned = 1;
@@ -94,7 +125,7 @@ proctype deassign() {
 }
 
 proctype worker() {
-	bit fence;
+	bit fence, edge, raise;
 
 end_idle:
 	do
@@ -105,7 +136,13 @@ end_idle:
 			:: else -> goto only_fence
 			fi
 		};
-		atomic { deliver(); num_wanted = is_queued };
+		atomic { edge = edge_is_wanted; raise = raise_is_wanted; edge_is_wanted = 0; raise_is_wanted = 0 };
+#ifdef OTHER
+		/* An edge is the other irqfd's. */
+		atomic { if :: raise -> deliver() :: else fi; edge = 0; raise = 0 };
+#else
+		atomic { deliver(); edge = 0; raise = 0 };
+#endif
 only_fence:
 		atomic { if :: fence -> fence_is_queued = 0; fence = 0 :: else fi }
 	:: else ->
@@ -141,8 +178,12 @@ init {
 #ifdef DEFERRED
 		run worker();
 #endif
+#ifdef OTHER
+		num_running++;
+		run other();
+#endif
 #ifdef NO_DEASSIGN
-		num_running = EVENTS;
+		num_running--;
 #else
 		run deassign();
 #endif
@@ -150,7 +191,7 @@ init {
 	num_running == 0;
 	/* Nothing is wanted of a worker that sleeps and that nobody will wake. */
 	do
-	:: num_wanted == 0 -> break
-	:: timeout -> assert(num_wanted == 0)
+	:: !edge_is_wanted && !raise_is_wanted -> break
+	:: timeout -> assert(!edge_is_wanted && !raise_is_wanted)
 	od
 }

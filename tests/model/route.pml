@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * route.pml - routes that change while they are read: transactions, masks, and
- * lines. Rules R15, R16 and R17 of docs/architecture.md.
+ * route.pml - routes that change while they are read: transactions, masks, pauses, and
+ * lines. Rules R15, R16, R17 and R20 of docs/architecture.md.
  *
  *   here             there: route.c
  *   ---------------  -------------------------------------------------------------
  *   reader           read_entry(), read_changing()
  *   writer           set_staged(), publish(), finish_commit(), take_back(), set_entry()
  *   other_writer     a commit of other entries, between any two steps of a transaction
- *   signaller        vgic_signal_gsi(), keep_event()
- *   unmasker         set_entry(), settle_change(): take_kept()
+ *   signaller        vgic_signal_gsi(), leave_event()
+ *   unmasker         set_entry(), settle_kept()
+ *   resumer          state_resume(), route_resume(), settle_kept()
  *   driver           route_drive()
  *   changer          set_entry(), pin_release()
  *
@@ -19,7 +20,9 @@
  *
  *   CHANGES=n    the writer sets the entry so many times, in a transaction or without
  *   COMMITS=n    the other one commits so many times
- *   MASKS        a signaller and an unmasker
+ *   MASKS        an unmasker; at first it is masked or not
+ *   PAUSES=n     a resumer, of so many pauses; there may be one at first
+ *                with either of them: a signaller
  *   LINES        a driver and a changer
  *
  * BUG_*: each is a part of a rule left out.
@@ -29,6 +32,9 @@
 #endif
 #ifndef COMMITS
 #define COMMITS 0
+#endif
+#ifndef PAUSES
+#define PAUSES 0
 #endif
 
 #define NOT_COMMITTED 255
@@ -159,62 +165,175 @@ proctype other_writer() {
 	atomic { i = 0; num_running-- }
 }
 
-/* ---- R16 ---- */
+/* ---- R16, R20 ---- */
 
-bit masked = 1, kept;
+bit masked, paused, kept;
 byte num_delivered;
 
 inline take_kept() {
 	atomic { taken = kept; kept = 0 }
 }
 
-proctype signaller() {
-	bit m, taken;
-
-	m = masked;
-	if
-	:: m ->
-		kept = 1;
-#ifndef BUG_SIGNALLER_DOES_NOT_LOOK_AGAIN
-		m = masked;
+/* An MSI: refused in a pause. */
+inline deliver() {
+	atomic {
+		refused = paused;
 		if
-		:: m
-		:: else ->
-			take_kept();
-			if
-			:: taken -> num_delivered++
-			:: else
-			fi
+		:: refused
+		:: else -> num_delivered++
 		fi
-#else
-		skip
-#endif
-	:: else -> num_delivered++
-	fi;
-	atomic { m = 0; taken = 0; num_running-- }
+	}
 }
 
-proctype unmasker() {
-	bit taken;
+inline leave_event() {
+	refused = 1;
+	do
+	:: refused ->
+		kept = 1;
+#ifdef BUG_SIGNALLER_DOES_NOT_LOOK_AGAIN
+		break
+#else
+		blocked = masked;
+#ifdef BUG_SIGNALLER_DOES_NOT_LOOK_AT_THE_PAUSE_AGAIN
+		blocked = blocked || was_paused;
+#else
+		blocked = blocked || paused;
+#endif
+		taken = 0;
+		if
+		:: blocked
+		:: else -> take_kept()
+		fi;
+		if
+		:: taken -> deliver()
+		:: else -> refused = 0
+		fi
+#endif
+	:: else -> break
+	od
+}
 
-#ifdef BUG_EVENT_IS_TAKEN_FIRST
-	take_kept();
-	masked = 0;
-#else
-	masked = 0;
-#ifdef BUG_EVENT_IS_NOT_TAKEN_AT_ONCE
-	/* By a load and a store: two may get it. */
-	taken = kept;
-	kept = 0;
-#else
-	take_kept();
-#endif
-#endif
+proctype signaller() {
+	bit refused, blocked, taken, was_paused;
+
+	refused = masked;
 	if
-	:: taken -> num_delivered++
+	:: refused
+	:: else -> deliver(); was_paused = refused
+	fi;
+	if
+	:: refused -> leave_event()
 	:: else
 	fi;
-	atomic { taken = 0; num_running-- }
+	atomic { refused = 0; blocked = 0; taken = 0; was_paused = 0; num_running-- }
+}
+
+/* By who has ended mask or pause. */
+inline settle_kept() {
+	taken = kept;
+	if
+	:: taken ->
+#ifdef BUG_UNMASK_FORGETS_THE_PAUSE
+		blocked = masked;
+#else
+		blocked = masked;
+		blocked = blocked || paused;
+#endif
+		taken = 0;
+		if
+		:: blocked
+		:: else -> take_kept()
+		fi;
+		if
+		:: taken ->
+			deliver();
+#ifdef BUG_UNMASK_FORGETS_THE_PAUSE
+			skip
+#else
+			if
+			:: refused -> leave_event()
+			:: else
+			fi
+#endif
+		:: else
+		fi
+	:: else
+	fi
+}
+
+/* Masks, if it is not masked, and unmasks. */
+proctype unmasker() {
+	bit refused, blocked, taken, was_paused;
+
+	if
+	:: masked
+	:: else -> acquire(); masked = 1; lock = 0
+	fi;
+#if defined(BUG_EVENT_IS_TAKEN_FIRST)
+	take_kept();
+	masked = 0;
+	if
+	:: taken -> deliver()
+	:: else
+	fi;
+#elif defined(BUG_EVENT_IS_NOT_TAKEN_AT_ONCE)
+	/* By a load and a store: two may get it. */
+	masked = 0;
+	taken = kept;
+	kept = 0;
+	if
+	:: taken -> deliver()
+	:: else
+	fi;
+#elif defined(BUG_ENDS_DO_NOT_LOCK)
+	/* Then the store of the word may be late. */
+	blocked = paused;
+	masked = 0;
+	taken = 0;
+	if
+	:: blocked
+	:: else -> take_kept()
+	fi;
+	if
+	:: taken -> deliver()
+	:: else
+	fi;
+#else
+	acquire();
+	masked = 0;
+	settle_kept();
+	lock = 0;
+#endif
+	atomic { refused = 0; blocked = 0; taken = 0; was_paused = 0; num_running-- }
+}
+
+/* Ends a pause; there may be others behind it. */
+proctype resumer() {
+	bit refused, blocked, taken, was_paused;
+	byte i;
+
+	do
+	:: i < PAUSES ->
+		i++;
+		paused = 1;
+#ifdef BUG_RESUME_LOOKS_FIRST
+		acquire();
+		settle_kept();
+		lock = 0;
+		paused = 0
+#else
+		paused = 0;
+#ifdef BUG_ENDS_DO_NOT_LOCK
+		settle_kept()
+#else
+		acquire();
+		settle_kept();
+		lock = 0
+#endif
+#endif
+	:: else -> break
+	od;
+	atomic { refused = 0; blocked = 0; taken = 0; was_paused = 0; i = 0; num_running-- }
 }
 
 /* ---- R17 ---- */
@@ -258,10 +377,25 @@ init {
 		:: CHANGES > 0 -> num_running = 3; run reader(); run writer(); run other_writer()
 		:: else
 		fi;
-#ifdef MASKS
-		num_running = num_running + 2;
+#if defined(MASKS) || PAUSES > 0
+		num_running++;
 		run signaller();
+#endif
+#ifdef MASKS
+		if
+		:: masked = 1
+		:: masked = 0
+		fi;
+		num_running++;
 		run unmasker();
+#endif
+#if PAUSES > 0
+		if
+		:: paused = 1
+		:: paused = 0
+		fi;
+		num_running++;
+		run resumer();
 #endif
 #ifdef LINES
 		num_running = num_running + 3;
@@ -271,7 +405,7 @@ init {
 #endif
 	};
 	num_running == 0;
-#ifdef MASKS
+#if defined(MASKS) || PAUSES > 0
 	assert(num_delivered == 1 && !kept);
 #endif
 #ifdef LINES
