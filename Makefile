@@ -24,6 +24,7 @@ CHECK_GROUPS := \
 	instructions:$(BUILD):instructions:30 \
 	tools:$(BUILD):tools:20 \
 	models:$(BUILD):model:30 \
+	schedule:$(BUILD):schedule:20 \
 	stress:$(BUILD):stress:90 \
 	guests:$(BUILD):guests:50 \
 	oracle:$(BUILD):oracle:60 \
@@ -39,6 +40,7 @@ CHECK_GROUPS := \
 # What `make check-all` runs after these.
 MORE_GROUPS := \
 	clang-tidy:$(BUILD):!scripts/lint:240 \
+	mutants:$(BUILD):schedule-mutants:150 \
 	clang-unit:$(CLANG):unit:30 \
 	clang-conformance:$(CLANG):conformance:60 \
 	clang-stress:$(CLANG):stress:120
