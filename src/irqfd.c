@@ -336,7 +336,8 @@ int vgic_irqfd_assign(struct vgic_irqfds *irqfds, uint32_t gsi, int eventfd, int
 
 	if (gsi >= vgic_routes_num_gsis(irqfds->routes))
 		return -EINVAL;
-	if (fcntl(eventfd, F_GETFD) < 0)
+	/* The service finds out by itself, without a system call more. */
+	if (irqfds->config.door == VGIC_IRQFD_LOOP && fcntl(eventfd, F_GETFD) < 0)
 		return -errno;
 	if (resamplefd != VGIC_NO_FD) {
 		copy = duplicate_resamplefd(resamplefd);
