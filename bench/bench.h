@@ -32,7 +32,7 @@ struct bench_options {
 	unsigned num_policies;
 	uint32_t lpis[BENCH_MAX_LIST]; /* hit: a row for each of these with each policy */
 	unsigned num_lpis;
-	uint32_t num_devices, num_events; /* deliver, routes (num_events: vectors); scale: num_events */
+	uint32_t num_devices, num_events; /* deliver, routes, resume (num_events: vectors); scale: num_events */
 	uint32_t threads[BENCH_MAX_LIST]; /* scale */
 	unsigned num_threads;
 
@@ -54,6 +54,7 @@ int bench_deliver(const struct bench_options *options);
 int bench_scale(const struct bench_options *options);
 int bench_irqfd(const struct bench_options *options);
 int bench_routes(const struct bench_options *options);
+int bench_resume(const struct bench_options *options);
 int bench_state(const struct bench_options *options);
 
 extern const char *const bench_door_names[IRQFD_LOAD_NUM_DOORS];

@@ -20,7 +20,6 @@
  */
 #include <pthread.h>
 #include <sched.h>
-#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +27,7 @@
 #include <vgic/route.h>
 
 #include "baselines/route_table.h"
+#include "idle_vcpus.h"
 #include "its_bench.h"
 
 #define SIGNAL_EVERY_NS 5000u
@@ -41,11 +41,6 @@ struct times {
 	double *all, *copy, *publish, *wait; /* the parts of HISTORIC only */
 };
 
-struct sleeper {
-	pthread_t thread;
-	struct routes_bench *bench;
-};
-
 struct routes_bench {
 	const struct bench_options *options;
 	uint32_t num_devices, num_vectors;
@@ -56,9 +51,7 @@ struct routes_bench {
 	struct times times[NUM_MODES];
 	unsigned num_rounds;
 
-	struct sleeper *sleepers;
-	uint32_t num_sleepers;
-	sem_t registered, leave;
+	struct idle_vcpus idle_vcpus;
 
 	/* The thread that signals. */
 	enum mode mode;
@@ -128,47 +121,6 @@ static bool stop_signaller(struct routes_bench *b)
 	atomic_store(&b->stop, true);
 	pthread_join(b->signaller, NULL);
 	return b->right;
-}
-
-/* ---- vCPUs: readers that sleep ---- */
-
-static void *run_sleeper(void *argument)
-{
-	struct routes_bench *b = ((struct sleeper *)argument)->bench;
-
-	base_routes_register_reader();
-	sem_post(&b->registered);
-	while (sem_wait(&b->leave))
-		; /* a signal came */
-	return NULL;
-}
-
-static bool start_sleepers(struct routes_bench *b)
-{
-	b->sleepers = calloc(b->its.num_vcpus, sizeof(*b->sleepers));
-	if (!b->sleepers)
-		return false;
-	for (; b->num_sleepers < b->its.num_vcpus; b->num_sleepers++) {
-		struct sleeper *sleeper = &b->sleepers[b->num_sleepers];
-
-		sleeper->bench = b;
-		if (pthread_create(&sleeper->thread, NULL, run_sleeper, sleeper))
-			return false;
-	}
-	for (uint32_t i = 0; i < b->num_sleepers; i++) {
-		while (sem_wait(&b->registered))
-			;
-	}
-	return true;
-}
-
-static void stop_sleepers(struct routes_bench *b)
-{
-	for (uint32_t i = 0; i < b->num_sleepers; i++)
-		sem_post(&b->leave);
-	for (uint32_t i = 0; i < b->num_sleepers; i++)
-		pthread_join(b->sleepers[i].thread, NULL);
-	free(b->sleepers);
 }
 
 /* ---- Enabling a device ---- */
@@ -324,13 +276,6 @@ static bool run_rounds(struct routes_bench *b)
 
 /* ---- Results ---- */
 
-static int compare_doubles(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* The median of a device's rounds. @values are of all devices, and all rounds. */
 static double median_of(const struct routes_bench *b, const double *values, uint32_t device)
 {
@@ -341,8 +286,7 @@ static double median_of(const struct routes_bench *b, const double *values, uint
 		return 0;
 	for (unsigned round = 0; round < n; round++)
 		sorted[round] = values[round * b->num_devices + device];
-	qsort(sorted, n, sizeof(*sorted), compare_doubles);
-	result = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
+	result = measure_median(sorted, n);
 	free(sorted);
 	return result;
 }
@@ -423,8 +367,6 @@ static bool init(struct routes_bench *b, const struct bench_options *options)
 	*b = (struct routes_bench){ .options = options,
 				    .num_devices = options->num_devices,
 				    .num_vectors = options->num_events };
-	sem_init(&b->registered, 0, 0);
-	sem_init(&b->leave, 0, 0);
 	for (enum mode mode = HISTORIC; mode < NUM_MODES; mode++) {
 		if (!init_times(b, &b->times[mode]))
 			return false;
@@ -433,18 +375,15 @@ static bool init(struct routes_bench *b, const struct bench_options *options)
 			    b->num_devices * b->num_vectors, 0))
 		return false;
 	b->vgic = policy_direct_vgic(b->its.policy);
-	return vgic_routes_create(b->vgic, b->its.num_lpis, &b->routes) == 0 && start_sleepers(b);
+	return vgic_routes_create(b->vgic, b->its.num_lpis, &b->routes) == 0;
 }
 
 static void destroy(struct routes_bench *b)
 {
-	stop_sleepers(b);
 	vgic_routes_destroy(b->routes);
 	its_bench_destroy(&b->its);
 	for (enum mode mode = HISTORIC; mode < NUM_MODES; mode++)
 		free_times(&b->times[mode]);
-	sem_destroy(&b->registered);
-	sem_destroy(&b->leave);
 }
 
 int bench_routes(const struct bench_options *options)
@@ -452,6 +391,7 @@ int bench_routes(const struct bench_options *options)
 	struct routes_bench b;
 	bool well = init(&b, options);
 
+	well = idle_vcpus_start(&b.idle_vcpus, options->vcpus[0]) && well;
 	if (!well)
 		fprintf(stderr, "vgic-bench: routes: no memory, or no threads\n");
 	well = well && run_rounds(&b);
@@ -459,6 +399,7 @@ int bench_routes(const struct bench_options *options)
 		print_json(&b);
 	else if (well)
 		print_table(&b);
+	idle_vcpus_stop(&b.idle_vcpus);
 	destroy(&b);
 	return well ? 0 : 1;
 }

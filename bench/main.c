@@ -34,6 +34,9 @@ static const char help_text[] =
 	"  routes   setting the routes of devices' vectors: the whole table for each vector,\n"
 	"           as it once was done (`historic`), one entry for each vector (`entry`),\n"
 	"           one transaction for each device (`batch`)\n"
+	"  resume   resuming a guest's devices: the ITS's tables, the routes, the irqfds; the\n"
+	"           whole table of routes for each vector (`historic`), or one transaction of\n"
+	"           all routes (`transaction`)\n"
 	"  sgi   a software-generated interrupt from the first vCPU to the last one,\n"
 	"        beside two older ways to find the target: a walk over all vCPUs, and a\n"
 	"        table indexed by the affinity bits that differ between vCPUs\n"
@@ -65,10 +68,10 @@ static const char help_text[] =
 	"  --path LIST       direct,deferred (default all)\n"
 	"  --counters        with --json: events and system calls instead of times\n"
 	"\n"
-	"Options of routes:\n"
+	"Options of routes and resume:\n"
 	"  --devices N       devices, 1 to 64 (default 8)\n"
 	"  --vectors N       vectors of each device, 1 to 2048 (default 65); all devices: up\n"
-	"                    to 4096\n"
+	"                    to 4096 (of resume, each takes an eventfd)\n"
 	"  --vcpus N         vCPUs, 1 to 512 (default 128)\n"
 	"\n"
 	"Options of hit, deliver, scale and irqfd:\n"
@@ -85,11 +88,12 @@ static const char help_text[] =
 	"\n"
 	"Options of all commands:\n"
 	"  --json            print JSON: nanoseconds, medians\n"
-	"  --batches N       batches of each path (default 301, scale 101, routes and\n"
-	"                    state 31, irqfd 5); the median counts\n"
+	"  --batches N       batches of each path (default 301, scale 101, routes, resume\n"
+	"                    and state 31, irqfd 5); the median counts\n"
 	"  --iterations N    iterations of each batch (default: what takes 0.2 ms; irqfd:\n"
 	"                    40 ms at 50,000 events/s of each NIC, 20 ms as fast as they\n"
-	"                    go); not of routes: a batch is one enabling of all devices\n"
+	"                    go); not of routes, where a batch is one enabling of all\n"
+	"                    devices, nor of resume, where it is one resuming\n"
 	"  --cpu N           run on host CPU N only\n"
 	"  --help            this text\n"
 	"\n"
@@ -418,6 +422,7 @@ static const struct command commands[] = {
 	{ "scale", bench_scale, scale_options, scale_defaults, scale_check },
 	{ "irqfd", bench_irqfd, irqfd_options, irqfd_defaults, NULL },
 	{ "routes", bench_routes, routes_options, routes_defaults, routes_check },
+	{ "resume", bench_resume, routes_options, routes_defaults, routes_check },
 	{ "sgi", bench_sgi, sgi_options, NULL, NULL },
 	{ "spi", bench_spi, spi_options, NULL, NULL },
 	{ "state", bench_state, state_options, state_defaults, state_check },

@@ -193,14 +193,20 @@ static int compare_doubles(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+double measure_median(double *values, unsigned n)
+{
+	qsort(values, n, sizeof(double), compare_doubles);
+	return (values[(n - 1) / 2] + values[n / 2]) / 2;
+}
+
 struct summary measure_summarize(struct series *series)
 {
 	const unsigned n = series->num_batches;
+	const double median = measure_median(series->batch_ns, n);
 
-	qsort(series->batch_ns, n, sizeof(double), compare_doubles);
 	return (struct summary){
 		.min = series->batch_ns[0],
-		.median = (series->batch_ns[(n - 1) / 2] + series->batch_ns[n / 2]) / 2,
+		.median = median,
 		.p90 = series->batch_ns[(n - 1) * 9 / 10],
 	};
 }

@@ -75,6 +75,9 @@ static inline uint64_t measure_now_ns(void)
 int measure_run(struct series *const *turns, unsigned num_turns, const struct measure_options *options,
 		const struct series **failed);
 
+/* Of @n values, 1 or more, which it sorts. */
+double measure_median(double *values, unsigned n);
+
 struct summary measure_summarize(struct series *series);
 void measure_free(struct series *series);
 

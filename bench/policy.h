@@ -115,8 +115,9 @@ extern const struct policy_ops policy_direct, policy_locked, policy_lru, policy_
 
 #define POLICY_COUNT 5u
 
-/* Of `direct`: the controller, and the ITS's doorbell, for vgic_signal_msi() and routes. */
+/* Of `direct`: the controller, the guest's driver of its ITS, and the ITS's doorbell, for vgic_signal_msi() and routes. */
 struct vgic *policy_direct_vgic(struct policy *policy);
+struct guest_its *policy_direct_guest_its(struct policy *policy);
 #define POLICY_DIRECT_DOORBELL (UINT64_C(0x08080000) + VGIC_ITS_DOORBELL)
 
 /* All of them, `direct` first. */

@@ -216,6 +216,11 @@ struct vgic *policy_direct_vgic(struct policy *policy)
 	return direct_of(policy)->vgic;
 }
 
+struct guest_its *policy_direct_guest_its(struct policy *policy)
+{
+	return &direct_of(policy)->guest_its;
+}
+
 /* ---- Interrupts ---- */
 
 static int direct_inject(struct policy *policy, uint32_t devid, uint32_t eventid)

@@ -2,14 +2,21 @@
 /*
  * route_table.c - a table of routes that is replaced as a whole (route_table.h).
  *
- * Locks: none; one thread changes the table, and readers are in a section of RCU.
+ * Locks: none; one thread changes the table, another waits for grace periods while it
+ * sleeps, and readers are in a section of RCU.
  * What an irqfd has copied is guarded by a sequence count.
  */
+#define _GNU_SOURCE
 #include "route_table.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "../measure.h"
 #include "rcu.h"
@@ -44,12 +51,63 @@ struct irqfd {
 	_Atomic uint64_t msi[MSI_WORDS];
 };
 
+/* The kernel's worker that waits for grace periods. */
+struct grace_worker {
+	pthread_t thread;
+	sem_t wanted, over;
+	_Atomic bool stop;
+};
+
 struct base_routes {
 	uint32_t num_gsis, num_entries, room;
 	struct user_entry *entries; /* the VMM's table */
 	struct table *_Atomic table;
 	struct irqfd *irqfds; /* by GSI */
+	struct grace_worker worker;
 };
+
+/* ---- Grace periods ---- */
+
+static void wait_for(sem_t *semaphore)
+{
+	while (sem_wait(semaphore))
+		; /* a signal came */
+}
+
+static void *run_worker(void *argument)
+{
+	struct grace_worker *worker = argument;
+
+	for (;;) {
+		wait_for(&worker->wanted);
+		if (atomic_load(&worker->stop))
+			return NULL;
+		rcu_wait();
+		sem_post(&worker->over);
+	}
+}
+
+static int start_worker(struct grace_worker *worker)
+{
+	sem_init(&worker->wanted, 0, 0);
+	sem_init(&worker->over, 0, 0);
+	return -pthread_create(&worker->thread, NULL, run_worker, worker);
+}
+
+static void stop_worker(struct grace_worker *worker)
+{
+	atomic_store(&worker->stop, true);
+	sem_post(&worker->wanted);
+	pthread_join(worker->thread, NULL);
+	sem_destroy(&worker->wanted);
+	sem_destroy(&worker->over);
+}
+
+static void wait_for_readers(struct grace_worker *worker)
+{
+	sem_post(&worker->wanted);
+	wait_for(&worker->over);
+}
 
 /* ---- Tables ---- */
 
@@ -98,7 +156,7 @@ static struct table *build_table_of(const struct user_entry *entries, uint32_t n
 	return table;
 }
 
-/* Of a copy of the VMM's table, which a system call makes first. */
+/* Of a copy of the VMM's table, which the system call makes first. */
 static struct table *build_table(const struct base_routes *routes)
 {
 	const size_t size = routes->num_entries * sizeof(struct user_entry);
@@ -107,6 +165,7 @@ static struct table *build_table(const struct base_routes *routes)
 
 	if (!copy)
 		return NULL;
+	syscall(SYS_gettid);
 	memcpy(copy, routes->entries, size);
 	table = build_table_of(copy, routes->num_entries);
 	free(copy);
@@ -198,7 +257,7 @@ int base_routes_add(struct base_routes *routes, uint32_t gsi, const struct base_
 	for (uint32_t i = 0; i + 1 < routes->num_entries; i++)
 		update_irqfd(&routes->irqfds[routes->entries[i].gsi], table, routes->entries[i].gsi);
 	published = measure_now_ns();
-	rcu_wait();
+	wait_for_readers(&routes->worker);
 	waited = measure_now_ns();
 	free_table(old);
 	times->copy += copied - start + measure_now_ns() - waited;
@@ -218,7 +277,8 @@ struct base_routes *base_routes_create(uint32_t num_gsis)
 		return NULL;
 	routes->num_gsis = num_gsis;
 	routes->irqfds = aligned_alloc(BASE_LINE, num_gsis * sizeof(struct irqfd));
-	if (!routes->irqfds) {
+	if (!routes->irqfds || start_worker(&routes->worker)) {
+		free(routes->irqfds);
 		free(routes);
 		return NULL;
 	}
@@ -228,6 +288,7 @@ struct base_routes *base_routes_create(uint32_t num_gsis)
 
 void base_routes_destroy(struct base_routes *routes)
 {
+	stop_worker(&routes->worker);
 	free_table(atomic_load(&routes->table));
 	free(routes->irqfds);
 	free(routes->entries);

@@ -9,8 +9,12 @@
  * its own for each entry; the new table is published by its pointer; every irqfd
  * copies its entry; a grace period passes; the old table is freed.
  *
- * Left out, which makes this faster than the original: the system call, and the
- * scheduling that a grace period of SRCU costs. Its place is taken by liburcu's.
+ * The grace period is liburcu's, waited for as the kernel's SRCU does: by a worker, a
+ * thread with the affinity of who creates the table, which wakes the caller. A system call
+ * that does nothing stands for the one that takes the table.
+ *
+ * Left out, which makes this faster than the original: what system calls do beside,
+ * and looking at each CPU's counters of readers in a machine of many CPUs.
  *
  * Threads: base_routes_find() any, beside everything else; the others one at a
  * time.
@@ -24,12 +28,12 @@ struct base_routes;
 
 /* What has gone by in the parts of a change, in nanoseconds; each call adds to it. */
 struct base_routes_times {
-	uint64_t copy;    /* the table's copies, and freeing the old one */
+	uint64_t copy;    /* the system call, the table's copies, and freeing the old one */
 	uint64_t publish; /* the pointer, and the irqfds' entries */
 	uint64_t wait;    /* the grace period */
 };
 
-/* NULL: no memory. Entries have GSIs 0 to @num_gsis-1. */
+/* NULL: no memory, or no thread. Entries have GSIs 0 to @num_gsis-1. */
 struct base_routes *base_routes_create(uint32_t num_gsis);
 void base_routes_destroy(struct base_routes *routes);
 
