@@ -28,6 +28,7 @@ CHECK_GROUPS := \
 	stress:$(BUILD):stress:90 \
 	guests:$(BUILD):guests:50 \
 	oracle:$(BUILD):oracle:60 \
+	qemu-diff:$(BUILD):qemu:30 \
 	asan-unit:$(ASAN):unit:35 \
 	asan-conformance:$(ASAN):conformance:40 \
 	asan-corpora:$(ASAN):fuzz:30 \
@@ -55,7 +56,7 @@ INSTALL_DEPS := scripts/install-deps.sh
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help deps all demo boot-test migrate-test guest-oracle kvm-oracle check check-all model fuzz bench bench-instructions format lint install clean
+.PHONY: help deps all demo boot-test migrate-test guest-oracle kvm-oracle qemu-diff check check-all model fuzz bench bench-instructions format lint install clean
 
 help: ## print this list
 	@echo 'libvgic: an Arm GICv3 interrupt controller in software. Targets:'
@@ -120,6 +121,12 @@ kvm-oracle: deps-build $(BUILD)/build.ninja ## compare with the vGIC of Linux's 
 	@vmm/make-guest-image.sh $(BUILD)
 	@ninja -C $(BUILD) --quiet tests/oracle/oracle-vgic tests/oracle/oracle-kvm
 	@tests/oracle/kvm-oracle --build $(BUILD) $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS)) $(SCRIPTS)
+
+# SECONDS=n: for so long. SEED=n: other scripts. SCRIPTS='FILE...': these alone.
+qemu-diff: deps-build $(BUILD)/build.ninja ## compare with QEMU's GIC, register by register (SEED=n, SECONDS=n, SCRIPTS=...)
+	@$(INSTALL_DEPS) --quiet oracle
+	@ninja -C $(BUILD) --quiet tests/qemu/vgic-qtest
+	@tests/qemu/qemu-diff --build $(BUILD) $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS)) $(SCRIPTS)
 
 # ---- Checking ----
 
