@@ -152,7 +152,7 @@ static bool drive_line(struct machine *m, uint32_t input, bool level)
 
 /* ---- The protocol ----------------------------------------------------------------------------------- */
 
-#define MAX_WORDS 6
+#define MAX_WORDS  6
 #define INPUT_SIZE 0x40000
 
 static unsigned width_of(char letter)
@@ -169,15 +169,6 @@ static unsigned width_of(char letter)
 	default:
 		return 0;
 	}
-}
-
-static bool parse_number(const char *word, uint64_t *value)
-{
-	char *end;
-
-	errno = 0;
-	*value = strtoull(word, &end, 0);
-	return end != word && *end == '\0' && errno == 0;
 }
 
 /* read ADDRESS SIZE */
@@ -220,63 +211,100 @@ static bool fill(struct machine *m, uint64_t address, uint64_t size, uint64_t by
 	return bytes != NULL;
 }
 
-/* Returns true if the request was one: it is answered. */
-static bool execute(struct machine *m, char **words, unsigned num_words)
+static void reset(struct machine *m)
 {
-	uint64_t n[MAX_WORDS] = { 0 };
-	const char *name = words[0];
-	unsigned width;
-
-	for (unsigned i = 1; i < num_words; i++)
-		parse_number(words[i], &n[i]);
-	if (num_words == 1 && strcmp(name, "reset") == 0) {
-		vgic_reset(m->vgic);
-		for (uint32_t i = 0; i < NUM_SPIS + 32 * NUM_VCPUS; i++)
-			drive_line(m, i, false);
-		vgic_reset(m->vgic);
-	} else if (num_words == 2 && strncmp(name, "read", 4) == 0 && (width = width_of(name[4])) && name[5] == '\0') {
-		if (access_read(m, n[1], width, &n[2]) < 0)
-			return false;
-		printf("OK 0x%016" PRIx64 "\n", n[2]);
-		return true;
-	} else if (num_words == 3 && strncmp(name, "write", 5) == 0 && (width = width_of(name[5])) && name[6] == '\0') {
-		if (access_write(m, n[1], width, n[2]) < 0)
-			return false;
-	} else if (num_words == 3 && strcmp(name, "read") == 0) {
-		return answer_bytes(m, n[1], n[2]);
-	} else if (num_words == 4 && strcmp(name, "write") == 0) {
-		if (!take_bytes(m, n[1], n[2], words[3]))
-			return false;
-	} else if (num_words == 4 && strcmp(name, "memset") == 0) {
-		if (!fill(m, n[1], n[2], n[3]))
-			return false;
-	} else if (num_words == 5 && strcmp(name, "set_irq_in") == 0) {
-		if (!drive_line(m, (uint32_t)n[3], n[4] != 0))
-			return false;
-	} else {
-		return false;
-	}
-	puts("OK");
-	return true;
+	for (uint32_t input = 0; input < NUM_SPIS + 32 * NUM_VCPUS; input++)
+		drive_line(m, input, false);
+	vgic_reset(m->vgic);
 }
 
-static unsigned split(char *line, char **words)
-{
-	unsigned num_words = 0;
+/* What a request is asked to do: its words, and the numbers that they are. */
+struct request {
+	char *words[MAX_WORDS];
+	uint64_t numbers[MAX_WORDS];
+	unsigned num_words;
+};
 
-	for (char *word = strtok(line, " \t\r\n"); word && num_words < MAX_WORDS; word = strtok(NULL, " \t\r\n"))
-		words[num_words++] = word;
-	return num_words;
+static bool request_is(const struct request *q, const char *name, unsigned num_words)
+{
+	return q->num_words == num_words && strcmp(q->words[0], name) == 0;
+}
+
+/* readb, writel, ...: @name and the letter of a width, which is returned; 0 if it is another request. */
+static unsigned request_width(const struct request *q, const char *name, unsigned num_words)
+{
+	const size_t length = strlen(name);
+
+	if (q->num_words != num_words || strncmp(q->words[0], name, length) != 0 || strlen(q->words[0]) != length + 1)
+		return 0;
+	return width_of(q->words[0][length]);
+}
+
+/* Returns true if it was done, with the answer in *@value if it @has_value. */
+static bool execute_register(struct machine *m, const struct request *q, bool *has_value, uint64_t *value)
+{
+	unsigned width = request_width(q, "read", 2);
+
+	*has_value = width != 0;
+	if (width)
+		return access_read(m, q->numbers[1], width, value) == 0;
+	width = request_width(q, "write", 3);
+	return width && access_write(m, q->numbers[1], width, q->numbers[2]) == 0;
+}
+
+/* Of the others, all but `read` are answered by OK alone. */
+static bool execute_other(struct machine *m, const struct request *q)
+{
+	const uint64_t *n = q->numbers;
+
+	if (request_is(q, "write", 4))
+		return take_bytes(m, n[1], n[2], q->words[3]);
+	if (request_is(q, "memset", 4))
+		return fill(m, n[1], n[2], n[3]);
+	if (request_is(q, "set_irq_in", 5))
+		return drive_line(m, (uint32_t)n[3], n[4] != 0);
+	if (request_is(q, "reset", 1)) {
+		reset(m);
+		return true;
+	}
+	return false;
+}
+
+static void execute(struct machine *m, const struct request *q)
+{
+	bool has_value;
+	uint64_t value;
+
+	if (request_is(q, "read", 3) && answer_bytes(m, q->numbers[1], q->numbers[2]))
+		return;
+	if (execute_register(m, q, &has_value, &value)) {
+		if (has_value)
+			printf("OK 0x%016" PRIx64 "\n", value);
+		else
+			puts("OK");
+		return;
+	}
+	puts(execute_other(m, q) ? "OK" : "FAIL this cannot be done: see --help");
+}
+
+/* Words that are no numbers are 0, as a path is. */
+static void split(char *line, struct request *q)
+{
+	*q = (struct request){ .num_words = 0 };
+	for (char *word = strtok(line, " \t\r\n"); word && q->num_words < MAX_WORDS; word = strtok(NULL, " \t\r\n")) {
+		q->words[q->num_words] = word;
+		q->numbers[q->num_words++] = strtoull(word, NULL, 0);
+	}
 }
 
 /* A line that has come completely. */
 static void answer(struct machine *m, char *line)
 {
-	char *words[MAX_WORDS];
-	const unsigned num_words = split(line, words);
+	struct request q;
 
-	if (num_words && !execute(m, words, num_words))
-		puts("FAIL this cannot be done: see --help");
+	split(line, &q);
+	if (q.num_words)
+		execute(m, &q);
 }
 
 /* Who sends many requests at once gets their answers at once: they are flushed when there is no request left. */
