@@ -125,7 +125,8 @@ enum vgic_attr_group {
  * ICC_CTLR.CBPR is 0, that is before ICC_CTLR: with CBPR=1 it shows BPR0, and a set is ignored.
  *
  * VGIC_GRP_LEVEL_INFO: 32 line levels. A level that is set makes no edge: what an edge has left is in the latch. Set to
- * 1, a line that is low is driven high by source 0; set to 0, all sources go low. SGIs and INTIDs that the controller
+ * 1, a line that is low is driven high by source 0; set to 0, all sources go low. A level that came by GICD_SETSPI_NSR is
+ * source 0's too from then on: that is what lowers it. SGIs and INTIDs that the controller
  * lacks are RAZ/WI.
  *
  * Errors of all of them:
@@ -140,7 +141,8 @@ enum vgic_attr_group {
  *   -ENOENT  VGIC_ADDR_REDIST_REGION: there is no region of that index
  *   -E2BIG   VGIC_ADDR_REDIST_REGION: the region's count or base does not fit into the value
  *
- * Restoring register by register. Into a controller that was just created or reset, in this order:
+ * Restoring register by register. Into a controller that was just created or reset, in this order (GICR_ICENABLER0 with all
+ * bits before GICR_ISENABLER0: in KVM's profile SGIs begin enabled):
  *
  *   1. GICD_IIDR, then the other registers of the distributor: GICD_CTLR first or last, ISPENDR after everything else
  *   2. each redistributor: PROPBASER and PENDBASER before GICR_CTLR; ICC registers; LEVEL_INFO

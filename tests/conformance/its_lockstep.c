@@ -81,6 +81,8 @@ enum event {
 	EVENT_FROM_TABLE, /* a non-zero word of a pending table was there to be read at an enable */
 	EVENT_TO_TABLE,   /* and written at a disable */
 	EVENT_MEMORY_ERROR,
+	EVENT_MOVED_BY_IMAGE,
+	EVENT_MOVED_BY_ATTRIBUTES,
 	EVENT_FIRST_ERROR,
 	NUM_EVENTS = EVENT_FIRST_ERROR + VGIC_NUM_ITS_ERRORS,
 };
@@ -96,6 +98,8 @@ static const char *const event_names[EVENT_FIRST_ERROR] = {
 	[EVENT_FROM_TABLE] = "pending tables read that were not empty",
 	[EVENT_TO_TABLE] = "pending tables written",
 	[EVENT_MEMORY_ERROR] = "accesses where there is no memory",
+	[EVENT_MOVED_BY_IMAGE] = "moves to another controller by an image",
+	[EVENT_MOVED_BY_ATTRIBUTES] = "moves to another controller by KVM's attributes and tables",
 };
 
 struct run {
@@ -103,6 +107,7 @@ struct run {
 	const struct variant *variant;
 	struct vgic_its_config its_configs[MAX_ITSES];
 	struct vgic_its *its[MAX_ITSES];
+	struct vgic_its_stats before[MAX_ITSES]; /* what the ITSes of the controllers before this one have counted */
 	struct ref_lpis *ref;
 	uint8_t *ram, *ref_ram;
 	uint64_t hole, hole_end;
@@ -310,6 +315,18 @@ static uint64_t its_read(struct run *run, uint32_t its, uint32_t offset, unsigne
 	return value;
 }
 
+/* The statistics of ITSes begin anew there, and are no part of the state: those of the reference go on. */
+static void add_stats(struct vgic_its_stats *to, const struct vgic_its_stats *more)
+{
+	for (int i = 0; i < VGIC_NUM_ITS_ERRORS; i++)
+		to->errors[i] += more->errors[i];
+	to->commands += more->commands;
+	to->dropped_its_off += more->dropped_its_off;
+	to->dropped_unmapped_event += more->dropped_unmapped_event;
+	to->dropped_unmapped_collection += more->dropped_unmapped_collection;
+	to->dropped_lpis_disabled += more->dropped_lpis_disabled;
+}
+
 static void compare_stats(struct run *run, uint32_t its)
 {
 	const struct vgic_its_stats expected = ref_its_stats(run->ref, its);
@@ -317,6 +334,7 @@ static void compare_stats(struct run *run, uint32_t its)
 
 	if (vgic_its_get_stats(run->its[its], &stats))
 		differ(run, "no statistics");
+	add_stats(&stats, &run->before[its]);
 	for (int i = 0; i < VGIC_NUM_ITS_ERRORS; i++) {
 		if (stats.errors[i] != expected.errors[i])
 			differ(run, "ITS %" PRIu32 ": %" PRIu64 " errors %s, the reference %" PRIu64, its,
@@ -754,6 +772,147 @@ static void op_move(struct run *run)
 	compare_all(run);
 }
 
+/* ---- Into another controller ------------------------------------------------------------------------------------------ */
+
+static void move_on(struct run *run, enum pair_way way)
+{
+	note(run, "goes on in another controller, by %s", way == PAIR_BY_IMAGE ? "an image" : "attributes");
+	for (uint32_t i = 0; i < run->variant->num_itses; i++) {
+		struct vgic_its_stats stats = { .size = sizeof(stats) };
+
+		vgic_its_get_stats(run->its[i], &stats);
+		add_stats(&run->before[i], &stats);
+	}
+	pair_move_on(&run->pair, way, random_next(run));
+	for (uint32_t i = 0; i < run->variant->num_itses; i++)
+		run->its[i] = vgic_its_by_index(run->pair.vgic, i);
+	/* The tables that were saved are in the guest's memory, wherever it goes on. */
+	if (way == PAIR_BY_ATTRIBUTES)
+		memcpy(run->ref_ram, run->ram, RAM_SIZE);
+	run->events[way == PAIR_BY_IMAGE ? EVENT_MOVED_BY_IMAGE : EVENT_MOVED_BY_ATTRIBUTES]++;
+	compare(run);
+	compare_all(run);
+}
+
+static void op_move_on(struct run *run)
+{
+	move_on(run, PAIR_BY_IMAGE);
+}
+
+/*
+ * By attributes only what the guest's tables can hold is moved: what is mapped by a guest that keeps its devices' memory
+ * apart, maps each LPI once, and gives the ITS the tables for it. Such a guest is made here, and moved several times.
+ */
+#define SANE_DEVICES 3u
+#define SANE_EVENTS  3u
+#define SANE_ICIDS   3u
+
+static void run_sane(struct run *run, uint32_t its)
+{
+	its_write(run, its, GITS_CWRITER, 8, run->queue_at[its]);
+}
+
+static uint32_t sane_lpi(uint32_t its, uint32_t device, uint32_t event)
+{
+	return GIC_FIRST_LPI + (its * SANE_DEVICES + device) * SANE_EVENTS + event;
+}
+
+static void place_sane(struct run *run, uint32_t its, uint64_t opcode)
+{
+	const uint64_t device = random_below(run, SANE_DEVICES);
+	const uint32_t event = random_below(run, SANE_EVENTS);
+	const uint64_t icid = random_below(run, SANE_ICIDS);
+	const uint64_t rdbase = (uint64_t)run->pair.vcpu_configs[random_vcpu(run)].id << 16;
+	const uint64_t rdbase2 = (uint64_t)run->pair.vcpu_configs[random_vcpu(run)].id << 16;
+
+	switch (opcode) {
+	case ITS_CMD_MAPC:
+		place(run, its, opcode, 0, icid | rdbase | ITS_CMD_VALID, 0);
+		break;
+	case ITS_CMD_MOVALL:
+		place(run, its, opcode, 0, rdbase, rdbase2);
+		break;
+	case ITS_CMD_MAPTI:
+		place(run, its, opcode | device << 32, event | (uint64_t)sane_lpi(its, (uint32_t)device, event) << 32,
+		      icid, 0);
+		break;
+	case ITS_CMD_INVALL:
+		place(run, its, opcode, 0, icid, 0);
+		break;
+	default:
+		place(run, its, opcode | device << 32, event, icid, 0);
+		break;
+	}
+}
+
+static void set_up_sane(struct run *run)
+{
+	run->hole = run->hole_end = 0;
+	pair_reset(&run->pair);
+	set_up(run);
+	for (uint32_t its = 0; its < run->variant->num_itses; its++) {
+		poke_u64(run, DEVICE_TABLE(its) + 16, 0); /* an entry of level 1 that the hostile guest may have left */
+		for (uint64_t icid = 0; icid < SANE_ICIDS; icid++)
+			place(run, its, ITS_CMD_MAPC, 0,
+			      icid | (uint64_t)run->pair.vcpu_configs[random_vcpu(run)].id << 16 | ITS_CMD_VALID, 0);
+		for (uint64_t device = 0; device < SANE_DEVICES; device++)
+			place(run, its, ITS_CMD_MAPD | device << 32, 3,
+			      (ITT + 0x1000 * (its * SANE_DEVICES + device)) | ITS_CMD_VALID, 0);
+		for (unsigned i = 0; i < 2 * SANE_DEVICES * SANE_EVENTS; i++)
+			place_sane(run, its, ITS_CMD_MAPTI);
+		run_sane(run, its);
+	}
+}
+
+static void step_sane(struct run *run)
+{
+	static const uint8_t opcodes[] = {
+		ITS_CMD_MAPTI,   ITS_CMD_MAPTI,  ITS_CMD_MAPTI, ITS_CMD_MOVI,   ITS_CMD_MAPC,
+		ITS_CMD_INT,     ITS_CMD_INT,    ITS_CMD_CLEAR, ITS_CMD_INVALL, ITS_CMD_INV,
+		ITS_CMD_DISCARD, ITS_CMD_MOVALL, ITS_CMD_SYNC,
+	};
+	const uint32_t its = run->variant->num_itses ? random_its(run) : 0;
+
+	switch (random_below(run, 8)) {
+	case 0:
+	case 1:
+		op_acknowledge(run);
+		break;
+	case 2:
+		op_property(run);
+		break;
+	case 3:
+		if (random_chance(run, 20))
+			op_enable_lpis(run);
+		break;
+	case 4:
+	case 5:
+		if (run->variant->num_itses) {
+			place_sane(run, its, opcodes[random_below(run, sizeof(opcodes))]);
+			run_sane(run, its);
+		} else {
+			op_direct(run);
+		}
+		break;
+	default:
+		if (run->variant->num_itses)
+			signal_both(run, its, random_below(run, SANE_DEVICES), random_below(run, SANE_EVENTS));
+		else
+			op_direct(run);
+	}
+	compare(run);
+}
+
+static void op_move_by_attributes(struct run *run)
+{
+	set_up_sane(run);
+	for (unsigned move = 0; move < 4; move++) {
+		for (unsigned step = 10 + random_below(run, 30); step > 0; step--)
+			step_sane(run);
+		move_on(run, PAIR_BY_ATTRIBUTES);
+	}
+}
+
 static void op_reset(struct run *run)
 {
 	note(run, "reset of all");
@@ -788,7 +947,9 @@ static const struct {
 	{ 40, op_repair_its, true },
 	{ 60, op_direct, false },
 	{ 1, op_reset, false },
-	{ 6, op_move, false },
+	{ 3, op_move, false },
+	{ 6, op_move_on, false },
+	{ 3, op_move_by_attributes, false },
 };
 
 static void run_operation(struct run *run)

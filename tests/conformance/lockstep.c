@@ -69,6 +69,7 @@ struct run {
 	struct pair pair;
 	uint64_t random_state;
 	struct handler handlers[PAIR_MAX_VCPUS];
+	uint64_t moves[2]; /* by enum pair_way */
 };
 
 /* ---- Random numbers ---- */
@@ -536,6 +537,17 @@ static void op_move(struct run *run)
 	pair_compare_all(&run->pair);
 }
 
+/* Into another controller, which is compared from then on. */
+static void op_move_on(struct run *run)
+{
+	const enum pair_way way = random_chance(run, 50) ? PAIR_BY_IMAGE : PAIR_BY_ATTRIBUTES;
+
+	pair_move_on(&run->pair, way, random_next(run));
+	run->moves[way]++;
+	pair_compare(&run->pair); /* first: 1-of-N interrupts may be chosen anew */
+	pair_compare_all(&run->pair);
+}
+
 /* Undo what random writes have switched off, and what random EOIs have left active. */
 static void op_repair(struct run *run)
 {
@@ -566,7 +578,8 @@ static const struct {
 	{ 20, op_message },  { 50, op_cpu_interface }, { 30, op_read_cpu_interface },
 	{ 10, op_any_icc },  { 8, op_dist_control },   { 15, op_redist_control },
 	{ 8, op_online },    { 25, op_any_address },   { 2, op_vcpu_reset },
-	{ 1, op_reset },     { 40, op_repair },        { 4, op_move },
+	{ 1, op_reset },     { 40, op_repair },        { 2, op_move },
+	{ 3, op_move_on },
 };
 
 static void run_operation(struct run *run)
@@ -598,6 +611,8 @@ enum event {
 	EVENT_DEACTIVATION,
 	EVENT_ONE_OF_N,
 	EVENT_RESELECTED,
+	EVENT_MOVED_BY_IMAGE,
+	EVENT_MOVED_BY_ATTRIBUTES,
 	EVENT_FIRST_ERROR, /* and one for each kind of guest error */
 	/* Without an ITS the errors after this one cannot happen. */
 	NUM_EVENTS = EVENT_FIRST_ERROR + VGIC_GUEST_ROUTE_NO_TARGET + 1,
@@ -613,6 +628,8 @@ static const char *const event_names[EVENT_FIRST_ERROR] = {
 	[EVENT_DEACTIVATION] = "deactivations of level-sensitive interrupts",
 	[EVENT_ONE_OF_N] = "1-of-N interrupts seen at a vCPU",
 	[EVENT_RESELECTED] = "1-of-N interrupts seen to have moved",
+	[EVENT_MOVED_BY_IMAGE] = "moves to another controller by an image",
+	[EVENT_MOVED_BY_ATTRIBUTES] = "moves to another controller by KVM's attributes",
 };
 
 static void add_events(const struct run *run, uint64_t *events)
@@ -628,6 +645,8 @@ static void add_events(const struct run *run, uint64_t *events)
 	events[EVENT_DEACTIVATION] += stats->deactivations;
 	events[EVENT_ONE_OF_N] += run->pair.num_one_of_n;
 	events[EVENT_RESELECTED] += run->pair.num_reselected;
+	events[EVENT_MOVED_BY_IMAGE] += run->moves[PAIR_BY_IMAGE];
+	events[EVENT_MOVED_BY_ATTRIBUTES] += run->moves[PAIR_BY_ATTRIBUTES];
 	for (unsigned kind = 0; EVENT_FIRST_ERROR + kind < NUM_EVENTS; kind++)
 		events[EVENT_FIRST_ERROR + kind] += stats->guest_errors[kind];
 }

@@ -127,7 +127,7 @@ static void print_op(const struct op *op)
 	}
 }
 
-__attribute__((format(printf, 2, 3), noreturn)) static void differ(const struct pair *pair, const char *format, ...)
+void pair_differ(const struct pair *pair, const char *format, ...)
 {
 	const uint64_t first = pair->num_ops > LOG_LENGTH ? pair->num_ops - LOG_LENGTH : 0;
 	va_list args;
@@ -188,7 +188,7 @@ void pair_create(struct pair *pair)
 	const int error = vgic_create(&pair->config, &pair->vgic);
 
 	if (error)
-		differ(pair, "vgic_create returned %d", error);
+		pair_differ(pair, "vgic_create returned %d", error);
 	pair->num_vcpus = pair->config.num_vcpus;
 	pair->num_spis = pair->config.num_spis;
 	for (uint32_t i = 0; i < pair->num_vcpus; i++)
@@ -209,9 +209,9 @@ void pair_destroy(struct pair *pair)
 static void compare_result(const struct pair *pair, int error, int ref_error, uint64_t value, uint64_t ref_value)
 {
 	if (error != ref_error)
-		differ(pair, "returned %d, the reference %d", error, ref_error);
+		pair_differ(pair, "returned %d, the reference %d", error, ref_error);
 	if (value != ref_value)
-		differ(pair, "value 0x%" PRIx64 ", the reference 0x%" PRIx64, value, ref_value);
+		pair_differ(pair, "value 0x%" PRIx64 ", the reference 0x%" PRIx64, value, ref_value);
 }
 
 uint64_t pair_read(struct pair *pair, uint32_t vcpu, uint32_t offset, unsigned width)
@@ -322,6 +322,7 @@ void pair_set_online(struct pair *pair, uint32_t vcpu, bool online)
 	log_op(pair, &(struct op){ OP_SET_ONLINE, vcpu, 0, 0, online });
 	vgic_vcpu_set_online(pair->vcpus[vcpu], online);
 	ref_set_online(pair->ref, vcpu, online);
+	pair->offline[vcpu] = !online;
 }
 
 void pair_vcpu_reset(struct pair *pair, uint32_t vcpu)
@@ -338,6 +339,11 @@ void pair_reset(struct pair *pair)
 	ref_reset(pair->ref);
 }
 
+void pair_log_move(struct pair *pair, uint64_t size)
+{
+	log_op(pair, &(struct op){ OP_MOVE, PAIR_DIST, 0, 0, size });
+}
+
 /* The reference does nothing: a guest finds no difference. */
 void pair_move(struct pair *pair)
 {
@@ -345,7 +351,7 @@ void pair_move(struct pair *pair)
 	void *image;
 
 	compare_result(pair, vgic_save_size(pair->vgic, &size), 0, 0, 0);
-	log_op(pair, &(struct op){ OP_MOVE, PAIR_DIST, 0, 0, size });
+	pair_log_move(pair, size);
 	image = malloc(size);
 	if (image == NULL)
 		abort();
@@ -362,9 +368,9 @@ static uint32_t find_hppi(const struct pair *pair, uint32_t vcpu)
 	uint64_t hppi = 0;
 
 	if (vgic_icc_read(pair->vcpus[vcpu], VGIC_ICC_HPPIR0_EL1, &hppi))
-		differ(pair, "HPPIR0 cannot be read");
+		pair_differ(pair, "HPPIR0 cannot be read");
 	if (hppi == GIC_SPURIOUS && vgic_icc_read(pair->vcpus[vcpu], VGIC_ICC_HPPIR1_EL1, &hppi))
-		differ(pair, "HPPIR1 cannot be read");
+		pair_differ(pair, "HPPIR1 cannot be read");
 	return (uint32_t)hppi;
 }
 
@@ -386,14 +392,14 @@ static void follow_one_of_n(struct pair *pair, uint32_t intid, const uint32_t *h
 	if (before == REF_NO_VCPU) {
 		for (uint32_t v = 0; v < pair->num_vcpus; v++) {
 			if (hppi[v] == intid)
-				differ(pair, "1-of-N SPI %" PRIu32 " is at vCPU %" PRIu32 ", but none participates",
+				pair_differ(pair, "1-of-N SPI %" PRIu32 " is at vCPU %" PRIu32 ", but none participates",
 				       intid, v);
 		}
 		return;
 	}
 	for (uint32_t v = 0; v < pair->num_vcpus; v++) {
 		if (hppi[v] == intid && seen_at != REF_NO_VCPU)
-			differ(pair, "1-of-N SPI %" PRIu32 " is at vCPU %" PRIu32 " and %" PRIu32, intid, seen_at, v);
+			pair_differ(pair, "1-of-N SPI %" PRIu32 " is at vCPU %" PRIu32 " and %" PRIu32, intid, seen_at, v);
 		if (hppi[v] == intid)
 			seen_at = v;
 		else if (ref_participates(pair->ref, v, intid) && intid_exists(pair, hppi[v]) &&
@@ -402,13 +408,13 @@ static void follow_one_of_n(struct pair *pair, uint32_t intid, const uint32_t *h
 	}
 	if (seen_at != REF_NO_VCPU) {
 		if (!ref_adopt_choice(pair->ref, intid, seen_at))
-			differ(pair, "1-of-N SPI %" PRIu32 " is at vCPU %" PRIu32 ", which does not participate", intid,
+			pair_differ(pair, "1-of-N SPI %" PRIu32 " is at vCPU %" PRIu32 ", which does not participate", intid,
 			       seen_at);
 		pair->num_one_of_n++;
 		if (seen_at != before)
 			pair->num_reselected++;
 	} else if (hidden_at == REF_NO_VCPU || !ref_adopt_choice(pair->ref, intid, hidden_at)) {
-		differ(pair, "1-of-N SPI %" PRIu32 " is at no vCPU, but vCPU %" PRIu32 " participates", intid, before);
+		pair_differ(pair, "1-of-N SPI %" PRIu32 " is at no vCPU, but vCPU %" PRIu32 " participates", intid, before);
 	}
 }
 
@@ -452,23 +458,32 @@ unsigned pair_lines(const struct pair *pair, uint32_t vcpu)
 	return ref_lines(pair->ref, vcpu);
 }
 
+static void add_counters(struct vgic_stats *to, const struct vgic_stats *more)
+{
+	for (int kind = 0; kind < VGIC_NUM_GUEST_ERRORS; kind++)
+		to->guest_errors[kind] += more->guest_errors[kind];
+	to->acknowledges += more->acknowledges;
+	to->spurious += more->spurious;
+}
+
 void pair_compare_counters(struct pair *pair)
 {
 	const struct ref_stats *expected = ref_get_stats(pair->ref);
 	struct vgic_stats stats = { .size = sizeof(stats) };
 
 	if (vgic_get_stats(pair->vgic, &stats))
-		differ(pair, "vgic_get_stats failed");
+		pair_differ(pair, "vgic_get_stats failed");
+	add_counters(&stats, &pair->before);
 	for (int kind = 0; kind < VGIC_NUM_GUEST_ERRORS; kind++) {
 		if (stats.guest_errors[kind] != expected->guest_errors[kind])
-			differ(pair, "guest errors \"%s\" %" PRIu64 ", the reference %" PRIu64,
+			pair_differ(pair, "guest errors \"%s\" %" PRIu64 ", the reference %" PRIu64,
 			       vgic_guest_error_name(kind), stats.guest_errors[kind], expected->guest_errors[kind]);
 	}
 	if (stats.acknowledges != expected->acknowledges || stats.spurious != expected->spurious)
-		differ(pair, "%" PRIu64 " acknowledges, %" PRIu64 " spurious; the reference %" PRIu64 " and %" PRIu64,
+		pair_differ(pair, "%" PRIu64 " acknowledges, %" PRIu64 " spurious; the reference %" PRIu64 " and %" PRIu64,
 		       stats.acknowledges, stats.spurious, expected->acknowledges, expected->spurious);
 	if (pair->num_deactivations != expected->deactivations)
-		differ(pair, "%" PRIu64 " calls of deactivated(), the reference %" PRIu64, pair->num_deactivations,
+		pair_differ(pair, "%" PRIu64 " calls of deactivated(), the reference %" PRIu64, pair->num_deactivations,
 		       expected->deactivations);
 }
 
@@ -482,7 +497,7 @@ void pair_compare(struct pair *pair)
 		if (expected == 0 && ref_is_blocked(pair->ref, v))
 			pair->num_blocked++;
 		if (lines != expected)
-			differ(pair, "vCPU %" PRIu32 " has the lines %u, the reference %u (1: IRQ, 2: FIQ)", v, lines,
+			pair_differ(pair, "vCPU %" PRIu32 " has the lines %u, the reference %u (1: IRQ, 2: FIQ)", v, lines,
 			       expected);
 	}
 	pair_compare_counters(pair);

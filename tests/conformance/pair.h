@@ -16,6 +16,7 @@
 #include <vgic/vgic.h>
 
 #define PAIR_MAX_VCPUS 8u
+#define PAIR_MAX_EXTRA 2u         /* vCPUs that only libvgic's controller has, after a move */
 #define PAIR_DIST      UINT32_MAX /* in place of a vCPU index: the distributor's frame */
 
 struct pair {
@@ -26,10 +27,16 @@ struct pair {
 	uint32_t num_spis;
 	struct vgic_config config;
 	struct vgic_vcpu_config vcpu_configs[PAIR_MAX_VCPUS];
-	struct vgic_redist_region regions[2];
+	struct vgic_redist_region regions[3];
 	struct vgic *vgic;
 	struct vgic_vcpu *vcpus[PAIR_MAX_VCPUS];
 	struct ref_gic *ref;
+
+	/* After a move to another controller: its vCPUs in their order, and what the ones before have counted. */
+	struct vgic_vcpu_config order[PAIR_MAX_VCPUS + PAIR_MAX_EXTRA];
+	uint32_t num_extra;
+	struct vgic_stats before;
+	bool offline[PAIR_MAX_VCPUS];
 
 	unsigned how_lines; /* which of the calls that return the lines is used next */
 	uint64_t num_deactivations;
@@ -60,6 +67,23 @@ void pair_vcpu_reset(struct pair *pair, uint32_t vcpu);
 void pair_reset(struct pair *pair);
 /* Save libvgic's controller, and restore it: its registers are reset in between. */
 void pair_move(struct pair *pair);
+
+/* pair_move.c: the guest goes on in another controller, and pair->vgic and its relatives are that one's from then on. */
+enum pair_way {
+	PAIR_BY_IMAGE,      /* vgic_save() and vgic_restore() */
+	PAIR_BY_ATTRIBUTES, /* KVM's attributes, and tables in guest memory */
+};
+
+/*
+ * It has the vCPUs in another order, its redistributors in other regions, and may have more vCPUs than the guest knows of.
+ * @random chooses. One that has too little is shown the image first, and has to refuse it. What KVM's format does not hold
+ * (a hidden ICC_BPR1, a level of an edge-triggered line in KVM's profile) is taken from the reference as well.
+ */
+void pair_move_on(struct pair *pair, enum pair_way way, uint64_t random);
+
+/* Prints the last operations and this, and ends the program. */
+void pair_differ(const struct pair *pair, const char *format, ...) __attribute__((format(printf, 2, 3), noreturn));
+void pair_log_move(struct pair *pair, uint64_t size);
 
 /* What the guest did wrong, acknowledges and deactivations, as both have counted them. */
 void pair_compare_counters(struct pair *pair);

@@ -47,6 +47,8 @@ struct vcpu {
 struct ref_gic {
 	struct vgic_config config;
 	struct vgic_redist_region *regions;
+	uint32_t *order; /* whose each frame is: a vCPU index or REF_NO_VCPU */
+	uint32_t num_frames;
 	uint32_t num_vcpus;
 	struct vcpu *vcpus;
 
@@ -657,6 +659,19 @@ int ref_set_ppi(struct ref_gic *ref, uint32_t vcpu, uint32_t intid, unsigned sou
 		return -EINVAL;
 	irq_drive(&ref->vcpus[vcpu].irqs[intid], source, level);
 	return 0;
+}
+
+uint32_t ref_line_sources(const struct ref_gic *ref, uint32_t vcpu, uint32_t intid, bool *edge)
+{
+	const struct irq *irq = intid < GIC_FIRST_SPI ? &ref->vcpus[vcpu].irqs[intid] : &ref->spis[intid];
+
+	*edge = irq->edge;
+	return irq->sources;
+}
+
+void ref_forget_message(struct ref_gic *ref, uint32_t intid)
+{
+	ref->spis[intid].sources &= ~(1u << SOURCE_MESSAGE);
 }
 
 int ref_pulse_spi(struct ref_gic *ref, uint32_t intid)
@@ -1285,6 +1300,7 @@ enum place { PLACE_NOWHERE, PLACE_DIST, PLACE_REDIST, PLACE_EMPTY_FRAME };
 static enum place find_place(const struct ref_gic *ref, uint64_t address, uint32_t *vcpu, uint32_t *offset)
 {
 	uint32_t first = 0;
+	uint32_t frame;
 
 	if (ref->config.has_dist_base && address >= ref->config.dist_base &&
 	    address - ref->config.dist_base < VGIC_DIST_FRAME_SIZE) {
@@ -1296,9 +1312,10 @@ static enum place find_place(const struct ref_gic *ref, uint64_t address, uint32
 		const uint64_t size = (uint64_t)region->num_frames * VGIC_REDIST_FRAME_SIZE;
 
 		if (address >= region->base && address - region->base < size) {
-			*vcpu = first + (uint32_t)((address - region->base) / VGIC_REDIST_FRAME_SIZE);
+			frame = first + (uint32_t)((address - region->base) / VGIC_REDIST_FRAME_SIZE);
+			*vcpu = frame < ref->num_frames ? ref->order[frame] : REF_NO_VCPU;
 			*offset = (uint32_t)((address - region->base) % VGIC_REDIST_FRAME_SIZE);
-			return *vcpu < ref->num_vcpus ? PLACE_REDIST : PLACE_EMPTY_FRAME;
+			return *vcpu != REF_NO_VCPU ? PLACE_REDIST : PLACE_EMPTY_FRAME;
 		}
 		first += region->num_frames;
 	}
@@ -1351,14 +1368,14 @@ int ref_mmio_write(struct ref_gic *ref, uint64_t address, unsigned width, uint64
 
 /* ---- Life cycle ---- */
 
-/* The guest-physical address of a vCPU's redistributor frame; false without regions. */
-static bool find_frame_address(const struct ref_gic *ref, uint32_t vcpu, uint64_t *address)
+/* The guest-physical address of a frame; false without regions. */
+static bool find_frame_address(const struct ref_gic *ref, uint32_t frame, uint64_t *address)
 {
 	uint32_t first = 0;
 
 	for (uint32_t i = 0; i < ref->config.num_redist_regions; i++) {
-		if (vcpu < first + ref->regions[i].num_frames) {
-			*address = ref->regions[i].base + (uint64_t)(vcpu - first) * VGIC_REDIST_FRAME_SIZE;
+		if (frame < first + ref->regions[i].num_frames) {
+			*address = ref->regions[i].base + (uint64_t)(frame - first) * VGIC_REDIST_FRAME_SIZE;
 			return true;
 		}
 		first += ref->regions[i].num_frames;
@@ -1367,18 +1384,45 @@ static bool find_frame_address(const struct ref_gic *ref, uint32_t vcpu, uint64_
 }
 
 /* Last is set where no other vCPU's frame follows at the next address. */
-static bool is_last_frame(const struct ref_gic *ref, uint32_t vcpu)
+static bool is_last_frame(const struct ref_gic *ref, uint32_t frame)
 {
 	uint64_t address;
 	uint64_t other;
 
-	if (!find_frame_address(ref, vcpu, &address))
-		return vcpu == ref->num_vcpus - 1;
-	for (uint32_t i = 0; i < ref->num_vcpus; i++) {
+	if (!find_frame_address(ref, frame, &address))
+		return frame == ref->num_frames - 1;
+	for (uint32_t i = 0; i < ref->num_frames; i++) {
 		if (find_frame_address(ref, i, &other) && other == address + VGIC_REDIST_FRAME_SIZE)
 			return false;
 	}
 	return true;
+}
+
+static void *allocate(size_t count, size_t size)
+{
+	void *memory = calloc(count ? count : 1, size);
+
+	if (memory == NULL)
+		abort();
+	return memory;
+}
+
+void ref_move_frames(struct ref_gic *ref, const struct vgic_redist_region *regions, uint32_t num_regions,
+		     const uint32_t *order, uint32_t num_frames)
+{
+	free(ref->regions);
+	free(ref->order);
+	ref->config.num_redist_regions = num_regions;
+	ref->regions = allocate(num_regions, sizeof(ref->regions[0]));
+	if (num_regions != 0)
+		memcpy(ref->regions, regions, num_regions * sizeof(ref->regions[0]));
+	ref->num_frames = num_frames;
+	ref->order = allocate(num_frames, sizeof(ref->order[0]));
+	memcpy(ref->order, order, num_frames * sizeof(ref->order[0]));
+	for (uint32_t i = 0; i < num_frames; i++) {
+		if (order[i] != REF_NO_VCPU)
+			ref->vcpus[order[i]].last = is_last_frame(ref, i);
+	}
 }
 
 void ref_reset(struct ref_gic *ref)
@@ -1405,38 +1449,29 @@ void ref_reset(struct ref_gic *ref)
 		ref_lpis_reset(ref->lpis);
 }
 
-static void *allocate(size_t count, size_t size)
-{
-	void *memory = calloc(count ? count : 1, size);
-
-	if (memory == NULL)
-		abort();
-	return memory;
-}
-
 struct ref_gic *ref_create(const struct vgic_config *config)
 {
 	struct ref_gic *ref = allocate(1, sizeof(*ref));
+	uint32_t *order;
 
 	ref->config = *config;
 	ref->num_vcpus = config->num_vcpus;
 	ref->vcpus = allocate(config->num_vcpus, sizeof(ref->vcpus[0]));
-	ref->regions = allocate(config->num_redist_regions, sizeof(ref->regions[0]));
-	if (config->num_redist_regions != 0)
-		memcpy(ref->regions, config->redist_regions, config->num_redist_regions * sizeof(ref->regions[0]));
+	order = allocate(config->num_vcpus, sizeof(order[0]));
 	for (uint32_t i = 0; i < config->num_vcpus; i++) {
 		ref->vcpus[i].id = config->vcpus[i].id;
 		ref->vcpus[i].affinity = config->vcpus[i].affinity;
 		ref->vcpus[i].online = true;
+		order[i] = i;
 	}
+	ref_move_frames(ref, config->redist_regions, config->num_redist_regions, order, config->num_vcpus);
+	free(order);
 	if (has_feature(ref, VGIC_FEATURE_LPIS))
 		ref->lpis = ref_lpis_create(config, ref->stats.guest_errors);
 	/* What the configuration pointed to belongs to the caller. */
 	ref->config.itses = NULL;
 	ref->config.vcpus = NULL;
 	ref->config.redist_regions = NULL;
-	for (uint32_t i = 0; i < ref->num_vcpus; i++)
-		ref->vcpus[i].last = is_last_frame(ref, i);
 	ref_reset(ref);
 	return ref;
 }
@@ -1447,6 +1482,7 @@ void ref_destroy(struct ref_gic *ref)
 		return;
 	ref_lpis_destroy(ref->lpis);
 	free(ref->regions);
+	free(ref->order);
 	free(ref->vcpus);
 	free(ref);
 }

@@ -58,6 +58,18 @@ int ref_set_spi(struct ref_gic *ref, uint32_t intid, unsigned source, bool level
 int ref_set_ppi(struct ref_gic *ref, uint32_t vcpu, uint32_t intid, unsigned source, bool level);
 int ref_pulse_spi(struct ref_gic *ref, uint32_t intid);
 
+/*
+ * The guest goes on elsewhere, with its frames at other addresses: frame i, counted through all regions, is that of the
+ * vCPU with index @order[i], or of one that this reference does not know (REF_NO_VCPU).
+ */
+void ref_move_frames(struct ref_gic *ref, const struct vgic_redist_region *regions, uint32_t num_regions,
+		     const uint32_t *order, uint32_t num_frames);
+
+/* The sources that drive a line high, a bit each, and whether the interrupt is edge-triggered. */
+uint32_t ref_line_sources(const struct ref_gic *ref, uint32_t vcpu, uint32_t intid, bool *edge);
+/* Let a level that GICD_SETSPI_NSR has set be forgotten. */
+void ref_forget_message(struct ref_gic *ref, uint32_t intid);
+
 /* LPIs and ITSes, see ref_its.h; NULL without LPIs. */
 struct ref_lpis *ref_lpis(struct ref_gic *ref);
 
