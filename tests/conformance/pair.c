@@ -392,14 +392,16 @@ static void follow_one_of_n(struct pair *pair, uint32_t intid, const uint32_t *h
 	if (before == REF_NO_VCPU) {
 		for (uint32_t v = 0; v < pair->num_vcpus; v++) {
 			if (hppi[v] == intid)
-				pair_differ(pair, "1-of-N SPI %" PRIu32 " is at vCPU %" PRIu32 ", but none participates",
-				       intid, v);
+				pair_differ(pair,
+					    "1-of-N SPI %" PRIu32 " is at vCPU %" PRIu32 ", but none participates",
+					    intid, v);
 		}
 		return;
 	}
 	for (uint32_t v = 0; v < pair->num_vcpus; v++) {
 		if (hppi[v] == intid && seen_at != REF_NO_VCPU)
-			pair_differ(pair, "1-of-N SPI %" PRIu32 " is at vCPU %" PRIu32 " and %" PRIu32, intid, seen_at, v);
+			pair_differ(pair, "1-of-N SPI %" PRIu32 " is at vCPU %" PRIu32 " and %" PRIu32, intid, seen_at,
+				    v);
 		if (hppi[v] == intid)
 			seen_at = v;
 		else if (ref_participates(pair->ref, v, intid) && intid_exists(pair, hppi[v]) &&
@@ -408,13 +410,14 @@ static void follow_one_of_n(struct pair *pair, uint32_t intid, const uint32_t *h
 	}
 	if (seen_at != REF_NO_VCPU) {
 		if (!ref_adopt_choice(pair->ref, intid, seen_at))
-			pair_differ(pair, "1-of-N SPI %" PRIu32 " is at vCPU %" PRIu32 ", which does not participate", intid,
-			       seen_at);
+			pair_differ(pair, "1-of-N SPI %" PRIu32 " is at vCPU %" PRIu32 ", which does not participate",
+				    intid, seen_at);
 		pair->num_one_of_n++;
 		if (seen_at != before)
 			pair->num_reselected++;
 	} else if (hidden_at == REF_NO_VCPU || !ref_adopt_choice(pair->ref, intid, hidden_at)) {
-		pair_differ(pair, "1-of-N SPI %" PRIu32 " is at no vCPU, but vCPU %" PRIu32 " participates", intid, before);
+		pair_differ(pair, "1-of-N SPI %" PRIu32 " is at no vCPU, but vCPU %" PRIu32 " participates", intid,
+			    before);
 	}
 }
 
@@ -477,14 +480,16 @@ void pair_compare_counters(struct pair *pair)
 	for (int kind = 0; kind < VGIC_NUM_GUEST_ERRORS; kind++) {
 		if (stats.guest_errors[kind] != expected->guest_errors[kind])
 			pair_differ(pair, "guest errors \"%s\" %" PRIu64 ", the reference %" PRIu64,
-			       vgic_guest_error_name(kind), stats.guest_errors[kind], expected->guest_errors[kind]);
+				    vgic_guest_error_name(kind), stats.guest_errors[kind],
+				    expected->guest_errors[kind]);
 	}
 	if (stats.acknowledges != expected->acknowledges || stats.spurious != expected->spurious)
-		pair_differ(pair, "%" PRIu64 " acknowledges, %" PRIu64 " spurious; the reference %" PRIu64 " and %" PRIu64,
-		       stats.acknowledges, stats.spurious, expected->acknowledges, expected->spurious);
+		pair_differ(pair,
+			    "%" PRIu64 " acknowledges, %" PRIu64 " spurious; the reference %" PRIu64 " and %" PRIu64,
+			    stats.acknowledges, stats.spurious, expected->acknowledges, expected->spurious);
 	if (pair->num_deactivations != expected->deactivations)
 		pair_differ(pair, "%" PRIu64 " calls of deactivated(), the reference %" PRIu64, pair->num_deactivations,
-		       expected->deactivations);
+			    expected->deactivations);
 }
 
 void pair_compare(struct pair *pair)
@@ -497,8 +502,8 @@ void pair_compare(struct pair *pair)
 		if (expected == 0 && ref_is_blocked(pair->ref, v))
 			pair->num_blocked++;
 		if (lines != expected)
-			pair_differ(pair, "vCPU %" PRIu32 " has the lines %u, the reference %u (1: IRQ, 2: FIQ)", v, lines,
-			       expected);
+			pair_differ(pair, "vCPU %" PRIu32 " has the lines %u, the reference %u (1: IRQ, 2: FIQ)", v,
+				    lines, expected);
 	}
 	pair_compare_counters(pair);
 }

@@ -81,6 +81,9 @@ enum pair_way {
  */
 void pair_move_on(struct pair *pair, enum pair_way way, uint64_t random);
 
+/* Let the tables of the ITSes and the pending tables be written, as a move by attributes does. */
+void pair_save_tables(const struct pair *pair);
+
 /* Prints the last operations and this, and ends the program. */
 void pair_differ(const struct pair *pair, const char *format, ...) __attribute__((format(printf, 2, 3), noreturn));
 void pair_log_move(struct pair *pair, uint64_t size);

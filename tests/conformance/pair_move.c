@@ -10,6 +10,7 @@
 #include <gic_arch.h>
 #include <inttypes.h>
 #include <its_arch.h>
+#include <ref_its.h>
 #include <stdlib.h>
 #include <string.h>
 #include <vgic/state.h>
@@ -292,7 +293,7 @@ static void move_its(const struct pair *pair, struct vgic_its *from, struct vgic
 		pair_differ(pair, "the ITS cannot be moved by its attributes: %d", err);
 }
 
-static void save_tables(const struct pair *pair)
+void pair_save_tables(const struct pair *pair)
 {
 	int err = 0;
 
@@ -313,7 +314,7 @@ static void move_attributes(struct pair *pair, struct vgic *to)
 	list->vgic = pair->vgic;
 	list->num = 0;
 	make_list(list);
-	save_tables(pair);
+	pair_save_tables(pair);
 	if (vgic_attr_get_many(pair->vgic, list->attrs, list->num, &done))
 		pair_differ(pair, "attribute %" PRIx64 " cannot be read", list->attrs[done].attr);
 	for (uint32_t i = 0; i < pair->num_vcpus; i++) {
@@ -403,24 +404,13 @@ static void lose_hidden_bpr1(struct pair *pair, uint32_t vcpu)
 	ref_icc_write(pair->ref, vcpu, VGIC_ICC_CTLR_EL1, ctlr);
 }
 
-/* PENDBASER.PTZ reads as zero; configuration that was read earlier is read again. */
-static void lose_lpi_caches(struct pair *pair, uint32_t vcpu)
-{
-	uint64_t value = 0;
-
-	ref_redist_read(pair->ref, vcpu, GICR_PENDBASER, 8, &value);
-	ref_redist_write(pair->ref, vcpu, GICR_PENDBASER, 8, value);
-	ref_redist_write(pair->ref, vcpu, GICR_INVALLR, 8, 0);
-}
-
 static void lose_what_attributes_lack(struct pair *pair)
 {
 	move_lines(pair);
-	for (uint32_t v = 0; v < pair->num_vcpus; v++) {
+	for (uint32_t v = 0; v < pair->num_vcpus; v++)
 		lose_hidden_bpr1(pair, v);
-		if (pair->config.features & VGIC_FEATURE_LPIS)
-			lose_lpi_caches(pair, v);
-	}
+	if (pair->config.features & VGIC_FEATURE_LPIS)
+		ref_lpis_forget(ref_lpis(pair->ref));
 }
 
 /* ---- Both ---------------------------------------------------------------------------------------------- */

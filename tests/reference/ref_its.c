@@ -305,6 +305,23 @@ void ref_lpis_enable(struct ref_lpis *r, uint32_t vcpu, bool enable)
 		give_pending_table(r, vcpu);
 }
 
+void ref_lpis_forget(struct ref_lpis *r)
+{
+	for (uint32_t intid = GIC_FIRST_LPI; intid < r->end; intid++) {
+		struct lpi *lpi = find_lpi(r, intid);
+
+		/* It was moved to a redistributor with EnableLPIs=0: that has it in its table now. */
+		if (lpi->target != NOWHERE && !r->redists[lpi->target].enabled)
+			lpi->irq.latch = false;
+		if (lpi->irq.latch || count_mappings(r, intid) != 0)
+			read_property(r, intid);
+		else
+			lpi->target = NOWHERE;
+	}
+	for (uint32_t v = 0; v < r->num_vcpus; v++)
+		r->redists[v].ptz = false;
+}
+
 uint64_t ref_lpis_read(const struct ref_lpis *r, uint32_t vcpu, uint32_t offset)
 {
 	if (offset == GICR_PROPBASER)

@@ -52,6 +52,11 @@ int ref_its_signal(struct ref_lpis *lpis, uint32_t its, uint32_t devid, uint32_t
 struct vgic_its_stats ref_its_stats(const struct ref_lpis *lpis, uint32_t its);
 /* Some event that is mapped, found from place @start on; false if none is. */
 bool ref_its_some_event(const struct ref_lpis *lpis, uint32_t its, uint32_t start, uint32_t *devid, uint32_t *eventid);
+/*
+ * What an ITS and a redistributor need not remember, and tables in guest memory do not hold: where an LPI was that is neither
+ * mapped nor pending, configuration that has changed since it was read, GICR_PENDBASER.PTZ.
+ */
+void ref_lpis_forget(struct ref_lpis *lpis);
 /* How often a signal met a pending LPI, and an LPI was mapped by two events at once. */
 uint64_t ref_lpis_merged(const struct ref_lpis *lpis);
 uint64_t ref_lpis_shared(const struct ref_lpis *lpis);
