@@ -33,6 +33,7 @@ struct bench_options {
 	uint32_t lpis[BENCH_MAX_LIST]; /* hit: a row for each of these with each policy */
 	unsigned num_lpis;
 	uint32_t num_devices, num_events; /* deliver, routes, resume (num_events: vectors); scale: num_events */
+	bool quiet;                       /* resume: nothing is signalled meanwhile */
 	uint32_t threads[BENCH_MAX_LIST]; /* scale */
 	unsigned num_threads;
 

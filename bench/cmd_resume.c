@@ -7,11 +7,12 @@
  *              routes, with a grace period (baselines/route_table.h), and its irqfd
  * transaction  restore the ITS's tables, one transaction of all routes, all irqfds
  *
- * The guest has a thread for each vCPU, which sleeps: nothing is signalled before the
- * guest runs. Both ways restore the same tables from the guest's memory by libvgic,
- * and both assign the same eventfds to libvgic's irqfds; those of the historic way
- * find their routes in its table. What QEMU did to VFIO beside (each vector took the
- * device's vectors down and up again) is left out.
+ * The guest has a thread for each vCPU, which sleeps. Its devices are resumed one after
+ * the other, and one whose irqfds are there works: another thread signals its vectors
+ * (signaller.h; not with --quiet). Both ways restore the same tables from the guest's
+ * memory by libvgic, and both assign the same eventfds to libvgic's irqfds; those of the
+ * historic way find their routes in its table. What QEMU did to VFIO beside (each vector
+ * took the device's vectors down and up again) is left out.
  *
  * Before each round the ITS is reset, and has no routes and no irqfds. After it each
  * eventfd is signalled, and its LPI must come, and nothing else.
@@ -30,6 +31,7 @@
 #include "guest_its.h"
 #include "idle_vcpus.h"
 #include "its_bench.h"
+#include "signaller.h"
 
 #define LOST_NS UINT64_C(10000000000)
 
@@ -65,6 +67,7 @@ struct resume_bench {
 	struct vgic_routes *routes;
 	struct base_routes *historic;
 	struct vgic_irqfds *irqfds;
+	struct signaller signaller;
 };
 
 /* ---- Saving ---- */
@@ -130,6 +133,8 @@ static int resume_historic(struct resume_bench *b, uint64_t ns[NUM_PARTS])
 		start = measure_now_ns();
 		error = error ? error : assign(b, gsi);
 		ns[IRQFDS] += measure_now_ns() - start;
+		if (gsi % b->num_vectors == b->num_vectors - 1)
+			atomic_store(&b->signaller.num_enabled, gsi + 1);
 	}
 	ns[WAIT] = times.wait;
 	ns[ROUTES] = times.copy + times.publish + times.wait;
@@ -160,8 +165,11 @@ static int resume_by_transaction(struct resume_bench *b, uint64_t ns[NUM_PARTS])
 	int error = set_all_routes(b);
 	const uint64_t routed = measure_now_ns();
 
-	for (uint32_t gsi = 0; gsi < b->its.num_lpis && !error; gsi++)
+	for (uint32_t gsi = 0; gsi < b->its.num_lpis && !error; gsi++) {
 		error = assign(b, gsi);
+		if (gsi % b->num_vectors == b->num_vectors - 1)
+			atomic_store(&b->signaller.num_enabled, gsi + 1);
+	}
 	ns[ROUTES] = routed - start;
 	ns[IRQFDS] = measure_now_ns() - routed;
 	return error;
@@ -196,6 +204,13 @@ static int inject_historic(void *opaque, uint32_t gsi, enum vgic_irqfd_path path
 		result = vgic_signal_msi(b->vgic, base_msi_address(&msi), msi.data, msi.devid, msi.flags);
 	base_routes_end_find();
 	return result;
+}
+
+static int signal_gsi(void *opaque, uint32_t gsi)
+{
+	struct resume_bench *b = opaque;
+
+	return b->mode == HISTORIC ? inject_historic(b, gsi, VGIC_IRQFD_DIRECT) : vgic_signal_gsi(b->routes, gsi);
 }
 
 /* A controller as it is before it is resumed, but for its redistributors. */
@@ -237,9 +252,10 @@ static uint32_t wait_for_interrupt(struct resume_bench *b, uint32_t vcpu)
 	return intid;
 }
 
-/* Each eventfd leads to its LPI, once, and is as it was afterwards. */
+/* Each eventfd leads to its LPI, once, and is as it was afterwards. What was signalled before is taken. */
 static bool eventfds_are_right(struct resume_bench *b)
 {
+	its_bench_take_all(&b->its);
 	for (uint32_t gsi = 0; gsi < b->its.num_lpis; gsi++) {
 		const uint32_t lpi = POLICY_FIRST_LPI + gsi, vcpu = gsi % b->its.num_vcpus;
 		eventfd_t count;
@@ -256,14 +272,21 @@ static bool eventfds_are_right(struct resume_bench *b)
 static bool resume_and_check(struct resume_bench *b, unsigned round)
 {
 	const char *name = mode_names[b->mode];
+	const bool quiet = b->options->quiet;
+	bool right = true;
 	int error = begin(b);
 
-	error = error ? error : resume(b, round);
+	if (!error && !quiet && !signaller_start(&b->signaller))
+		error = -EAGAIN;
+	else if (!error) {
+		error = resume(b, round);
+		right = quiet || signaller_stop(&b->signaller);
+	}
 	if (error) {
 		fprintf(stderr, "vgic-bench: resume: %s: %s\n", name, strerror(-error));
 		return false;
 	}
-	if (!eventfds_are_right(b)) {
+	if (!right || !eventfds_are_right(b)) {
 		fprintf(stderr, "vgic-bench: resume: %s: an eventfd led to nothing, or to the wrong LPI\n", name);
 		return false;
 	}
@@ -316,8 +339,9 @@ static void print_json(struct resume_bench *b)
 
 static void print_table(struct resume_bench *b)
 {
-	printf("Resuming %u devices of %u vectors, %u vCPUs: us, medians of %u rounds\n", b->num_devices,
-	       b->num_vectors, b->its.num_vcpus, b->options->measure.batches);
+	printf("Resuming %u devices of %u vectors, %u vCPUs%s: us, medians of %u rounds\n", b->num_devices,
+	       b->num_vectors, b->its.num_vcpus, b->options->quiet ? ", nothing signalled" : "",
+	       b->options->measure.batches);
 	printf("%-12s", "");
 	for (enum part part = TABLES; part < NUM_PARTS; part++)
 		printf(" %10s", part == WAIT ? "(waiting)" : part_names[part]);
@@ -393,11 +417,12 @@ int bench_resume(const struct bench_options *options)
 	struct resume_bench b = { .options = options,
 				  .num_devices = options->num_devices,
 				  .num_vectors = options->num_events };
+	const int signaller_cpu = measure_cpu(1);
 	bool well;
 
+	b.signaller = (struct signaller){ .signal = signal_gsi, .opaque = &b, .cpu = signaller_cpu };
 	/* The historic way's worker as well: it is the kernel's for this CPU. */
-	if (options->measure.cpu < 0)
-		measure_pin(measure_cpu(0));
+	measure_pin(measure_cpu(0));
 	well = idle_vcpus_start(&b.idle_vcpus, options->vcpus[0]);
 	if (!well)
 		fprintf(stderr, "vgic-bench: resume: no memory, or no threads\n");

@@ -8,19 +8,13 @@
  * entry     vgic_route_set() for each vector
  * batch     one transaction for each device
  *
- * Another thread signals the vectors that are enabled already, one after the other,
- * every few microseconds: a change has readers. (One that did nothing else would be
- * in a read section whenever the host takes its CPU away, and the grace period as
- * long as that: the original's read sections are not interrupted.) There is a
- * thread for each vCPU too, which a grace period has to look at; it sleeps. Binding
+ * Another thread signals the vectors that are enabled already (signaller.h). There is
+ * a thread for each vCPU too, which a grace period has to look at; it sleeps. Binding
  * eventfds, which is the same for all of them, is not counted.
  *
  * A round is one enabling of all devices; the ways take turns. After each, every
  * vector is signalled, and its LPI must come, and nothing else.
  */
-#include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +23,7 @@
 #include "baselines/route_table.h"
 #include "idle_vcpus.h"
 #include "its_bench.h"
-
-#define SIGNAL_EVERY_NS 5000u
+#include "signaller.h"
 
 enum mode { HISTORIC, ENTRY, BATCH, NUM_MODES };
 
@@ -53,13 +46,8 @@ struct routes_bench {
 
 	struct idle_vcpus idle_vcpus;
 
-	/* The thread that signals. */
 	enum mode mode;
-	pthread_t signaller;
-	_Atomic uint32_t num_enabled; /* GSIs */
-	_Atomic bool stop;
-	_Atomic uint64_t num_signalled;
-	bool right;
+	struct signaller signaller;
 };
 
 /* ---- Signals ---- */
@@ -76,51 +64,11 @@ static int signal_historic(struct routes_bench *b, uint32_t gsi)
 	return result;
 }
 
-static int signal_gsi(struct routes_bench *b, uint32_t gsi)
+static int signal_gsi(void *opaque, uint32_t gsi)
 {
+	struct routes_bench *b = opaque;
+
 	return b->mode == HISTORIC ? signal_historic(b, gsi) : vgic_signal_gsi(b->routes, gsi);
-}
-
-static void *run_signaller(void *argument)
-{
-	struct routes_bench *b = argument;
-	uint64_t num = 0;
-
-	measure_pin(measure_cpu(1));
-	for (uint32_t gsi = 0; !atomic_load(&b->stop);) {
-		const uint32_t num_enabled = atomic_load(&b->num_enabled);
-		const uint64_t next = measure_now_ns() + SIGNAL_EVERY_NS;
-
-		atomic_store_explicit(&b->num_signalled, ++num, memory_order_relaxed);
-		if (num_enabled) {
-			gsi = gsi + 1 < num_enabled ? gsi + 1 : 0;
-			b->right &= signal_gsi(b, gsi) == 1;
-		}
-		while (measure_now_ns() < next)
-			;
-	}
-	return NULL;
-}
-
-/* Returns when it runs. */
-static bool start_signaller(struct routes_bench *b)
-{
-	b->right = true;
-	atomic_store(&b->num_enabled, 0);
-	atomic_store(&b->stop, false);
-	atomic_store(&b->num_signalled, 0);
-	if (pthread_create(&b->signaller, NULL, run_signaller, b))
-		return false;
-	while (atomic_load(&b->num_signalled) == 0)
-		sched_yield();
-	return true;
-}
-
-static bool stop_signaller(struct routes_bench *b)
-{
-	atomic_store(&b->stop, true);
-	pthread_join(b->signaller, NULL);
-	return b->right;
 }
 
 /* ---- Enabling a device ---- */
@@ -194,7 +142,7 @@ static bool enable_device(struct routes_bench *b, unsigned round, uint32_t devic
 	times->copy[at] = (double)parts.copy / 1e3;
 	times->publish[at] = (double)parts.publish / 1e3;
 	times->wait[at] = (double)parts.wait / 1e3;
-	atomic_store(&b->num_enabled, first + b->num_vectors);
+	atomic_store(&b->signaller.num_enabled, first + b->num_vectors);
 	return error == 0;
 }
 
@@ -204,13 +152,9 @@ static bool enable_device(struct routes_bench *b, unsigned round, uint32_t devic
 static bool routes_are_right(struct routes_bench *b)
 {
 	const struct policy_ops *ops = b->its.policy->ops;
-	uint32_t vcpu;
+	uint32_t vcpu = 0;
 
-	for (vcpu = 0; vcpu < b->its.num_vcpus; vcpu++) {
-		for (uint32_t intid; (intid = ops->acknowledge(b->its.policy, vcpu)) != POLICY_SPURIOUS;)
-			ops->end(b->its.policy, vcpu, intid);
-	}
-	vcpu = 0;
+	its_bench_take_all(&b->its);
 	for (uint32_t gsi = 0; gsi < b->its.num_lpis; gsi++) {
 		const uint32_t lpi = POLICY_FIRST_LPI + gsi;
 
@@ -242,11 +186,11 @@ static bool run_round(struct routes_bench *b, unsigned round, enum mode mode)
 	bool right = true;
 
 	b->mode = mode;
-	if (!reset_routes(b) || !start_signaller(b))
+	if (!reset_routes(b) || !signaller_start(&b->signaller))
 		return false;
 	for (uint32_t device = 0; device < b->num_devices && right; device++)
 		right = enable_device(b, round, device);
-	right &= stop_signaller(b);
+	right &= signaller_stop(&b->signaller);
 	right = right && routes_are_right(b);
 	if (mode == HISTORIC) {
 		base_routes_destroy(b->historic);
@@ -388,9 +332,14 @@ static void destroy(struct routes_bench *b)
 
 int bench_routes(const struct bench_options *options)
 {
+	const int signaller_cpu = measure_cpu(1);
 	struct routes_bench b;
-	bool well = init(&b, options);
+	bool well;
 
+	/* The historic way's worker as well: it is the kernel's for this CPU. */
+	measure_pin(measure_cpu(0));
+	well = init(&b, options);
+	b.signaller = (struct signaller){ .signal = signal_gsi, .opaque = &b, .cpu = signaller_cpu };
 	well = idle_vcpus_start(&b.idle_vcpus, options->vcpus[0]) && well;
 	if (!well)
 		fprintf(stderr, "vgic-bench: routes: no memory, or no threads\n");

@@ -50,6 +50,16 @@ void its_bench_destroy(struct its_bench *b)
 	*b = (struct its_bench){ 0 };
 }
 
+void its_bench_take_all(struct its_bench *b)
+{
+	const struct policy_ops *ops = b->policy->ops;
+
+	for (uint32_t vcpu = 0; vcpu < b->num_vcpus; vcpu++) {
+		for (uint32_t intid; (intid = ops->acknowledge(b->policy, vcpu)) != POLICY_SPURIOUS;)
+			ops->end(b->policy, vcpu, intid);
+	}
+}
+
 bool its_bench_drain(struct its_bench *b, unsigned times)
 {
 	const struct policy_ops *ops = b->policy->ops;

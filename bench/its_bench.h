@@ -27,6 +27,9 @@ bool its_bench_init(struct its_bench *b, const struct policy_ops *ops, uint32_t 
 		    uint32_t num_events, uint32_t num_lpis, uint32_t cache_entries);
 void its_bench_destroy(struct its_bench *b);
 
+/* Takes everything that is pending, whatever it is. */
+void its_bench_take_all(struct its_bench *b);
+
 /* Takes everything that is pending. Returns whether each LPI was pending exactly @times, and at its vCPU. */
 bool its_bench_drain(struct its_bench *b, unsigned times);
 

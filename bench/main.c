@@ -73,6 +73,7 @@ static const char help_text[] =
 	"  --vectors N       vectors of each device, 1 to 2048 (default 65); all devices: up\n"
 	"                    to 4096 (of resume, each takes an eventfd)\n"
 	"  --vcpus N         vCPUs, 1 to 512 (default 128)\n"
+	"  --quiet           of resume: no device signals before all are resumed\n"
 	"\n"
 	"Options of hit, deliver, scale and irqfd:\n"
 	"  --policy LIST     direct,locked,lru,lru8,tree (default all)\n"
@@ -247,6 +248,7 @@ enum {
 	OPT_DOOR,
 	OPT_PATH,
 	OPT_COUNTERS,
+	OPT_QUIET,
 	OPT_THREADS,
 	OPT_POLICY,
 	OPT_JSON,
@@ -304,6 +306,14 @@ static const struct option routes_options[] = {
 	{ "devices", required_argument, NULL, OPT_DEVICES },
 	{ "vectors", required_argument, NULL, OPT_VECTORS },
 	{ "vcpus", required_argument, NULL, OPT_VCPUS },
+	COMMON_OPTIONS_BUT_ITERATIONS,
+};
+
+static const struct option resume_options[] = {
+	{ "devices", required_argument, NULL, OPT_DEVICES },
+	{ "vectors", required_argument, NULL, OPT_VECTORS },
+	{ "vcpus", required_argument, NULL, OPT_VCPUS },
+	{ "quiet", no_argument, NULL, OPT_QUIET },
 	COMMON_OPTIONS_BUT_ITERATIONS,
 };
 
@@ -422,7 +432,7 @@ static const struct command commands[] = {
 	{ "scale", bench_scale, scale_options, scale_defaults, scale_check },
 	{ "irqfd", bench_irqfd, irqfd_options, irqfd_defaults, NULL },
 	{ "routes", bench_routes, routes_options, routes_defaults, routes_check },
-	{ "resume", bench_resume, routes_options, routes_defaults, routes_check },
+	{ "resume", bench_resume, resume_options, routes_defaults, routes_check },
 	{ "sgi", bench_sgi, sgi_options, NULL, NULL },
 	{ "spi", bench_spi, spi_options, NULL, NULL },
 	{ "state", bench_state, state_options, state_defaults, state_check },
@@ -460,6 +470,9 @@ static bool take_option(struct bench_options *options, int option, char *argumen
 		return parse_list(argument, add_path, options);
 	case OPT_COUNTERS:
 		options->counters = true;
+		return true;
+	case OPT_QUIET:
+		options->quiet = true;
 		return true;
 	case OPT_DEVICES:
 		return parse_count(argument, POLICY_NUM_LPIS, &options->num_devices);
