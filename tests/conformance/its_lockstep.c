@@ -5,7 +5,7 @@
  * After every step the lines of every vCPU, all counters and statistics are
  * compared; now and then all registers, and all of guest memory.
  *
- *   its_lockstep [--seed N] [--steps N] [--config N] [--trace]
+ *   its_lockstep [--seed N] [--steps N] [--config N] [--trace] [--record FILE]
  *
  * At the end the program fails if something of interest did not happen.
  */
@@ -120,6 +120,7 @@ struct run {
 };
 
 static bool trace;
+static const char *record_path;
 static struct run *the_run;
 
 /* ---- What has been done, and differences ------------------------------------------------------------------ */
@@ -134,6 +135,13 @@ __attribute__((format(printf, 2, 3))) static void note(struct run *run, const ch
 	va_end(args);
 	if (trace)
 		printf("#   %" PRIu64 " %s\n", run->num_logged - 1, line);
+}
+
+/* A line among those of the pair, of the same form: see pair_record(). */
+static void record(const struct run *run, const char *kind, uint32_t its, uint64_t where, unsigned how, uint64_t value)
+{
+	if (run->pair.record)
+		fprintf(run->pair.record, "%s %" PRIu32 " %" PRIu64 " %u %" PRIu64 "\n", kind, its, where, how, value);
 }
 
 static void print_log(const struct run *run)
@@ -269,16 +277,22 @@ static int on_guest_write(void *opaque, uint64_t address, const void *buffer, si
 }
 
 /* The guest writes: both see it. */
+static void poke(struct run *run, uint64_t address, unsigned size, uint64_t value)
+{
+	for (unsigned i = 0; i < size; i++)
+		run->ram[address + i - RAM_BASE] = run->ref_ram[address + i - RAM_BASE] = (uint8_t)(value >> (8 * i));
+}
+
 static void poke_byte(struct run *run, uint64_t address, uint8_t value)
 {
-	run->ram[address - RAM_BASE] = value;
-	run->ref_ram[address - RAM_BASE] = value;
+	record(run, "poke", 0, address, 1, value);
+	poke(run, address, 1, value);
 }
 
 static void poke_u64(struct run *run, uint64_t address, uint64_t value)
 {
-	for (unsigned i = 0; i < 8; i++)
-		poke_byte(run, address + i, (uint8_t)(value >> (8 * i)));
+	record(run, "poke", 0, address, 8, value);
+	poke(run, address, 8, value);
 }
 
 /* ---- Both ITSes ---------------------------------------------------------------------------------------------------- */
@@ -296,6 +310,7 @@ static void its_write(struct run *run, uint32_t its, uint32_t offset, unsigned w
 	int error;
 
 	note(run, "GITS%" PRIu32 "+0x%" PRIx32 " width %u := 0x%" PRIx64, its, offset, width, value);
+	record(run, "its-write", its, offset, width, value);
 	error = vgic_its_write(run->its[its], offset, width, value);
 	finish_work(run);
 	if (error != ref_its_write(run->ref, its, offset, width, value))
@@ -433,10 +448,14 @@ static void place(struct run *run, uint32_t its, uint64_t dw0, uint64_t dw1, uin
 
 	note(run, "ITS %" PRIu32 " at 0x%" PRIx64 ": %" PRIx64 " %" PRIx64 " %" PRIx64 " %" PRIx64, its,
 	     run->queue_at[its], dw0, dw1, dw2, dw3);
-	poke_u64(run, address, dw0);
-	poke_u64(run, address + 8, dw1);
-	poke_u64(run, address + 16, dw2);
-	poke_u64(run, address + 24, dw3);
+	record(run, "command", its, 0, 0, dw0);
+	record(run, "command", its, 1, 0, dw1);
+	record(run, "command", its, 2, 0, dw2);
+	record(run, "command", its, 3, 0, dw3);
+	poke(run, address, 8, dw0);
+	poke(run, address + 8, 8, dw1);
+	poke(run, address + 16, 8, dw2);
+	poke(run, address + 24, 8, dw3);
 	run->queue_at[its] = (run->queue_at[its] + ITS_CMD_SIZE) % size;
 }
 
@@ -507,6 +526,7 @@ static void signal_both(struct run *run, uint32_t its, uint32_t device, uint32_t
 	int result;
 
 	note(run, "signal of ITS %" PRIu32 " device %" PRIu32 " event %" PRIu32, its, device, event);
+	record(run, "signal", its, device, 0, event);
 	result = vgic_its_signal(run->its[its], device, event);
 	if (result != ref_its_signal(run->ref, its, device, event))
 		differ(run, "the signal returned %d", result);
@@ -649,10 +669,12 @@ static void op_hole(struct run *run)
 	const uint64_t places[] = { PROPERTY_TABLE, PENDING_TABLE(0), DEVICE_TABLE(0), LEVEL2_TABLE(0), ITT };
 
 	run->hole = run->hole_end = 0;
+	record(run, "hole", 0, 0, 0, 0);
 	if (!random_chance(run, 40))
 		return;
 	run->hole = places[random_below(run, 5)];
 	run->hole_end = run->hole + 0x1000;
+	record(run, "hole", 0, run->hole, 0, 0);
 	note(run, "no memory from 0x%" PRIx64, run->hole);
 }
 
@@ -1014,6 +1036,8 @@ static void run_variant(const struct variant *variant, uint64_t seed, unsigned s
 	run->pair.config.itses = run->its_configs;
 	run->pair.config.ops.guest_read = on_guest_read;
 	run->pair.config.ops.guest_write = on_guest_write;
+	if (record_path)
+		pair_record(&run->pair, record_path);
 	pair_create(&run->pair);
 	run->ref = ref_lpis(run->pair.ref);
 	ref_lpis_use_memory(run->ref, NULL);
@@ -1059,11 +1083,9 @@ static void print_result(bool ok, unsigned long number, const char *name)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "seed", required_argument, NULL, 's' },
-		{ "steps", required_argument, NULL, 'n' },
-		{ "config", required_argument, NULL, 'c' },
-		{ "trace", no_argument, NULL, 't' },
-		{ NULL, 0, NULL, 0 },
+		{ "seed", required_argument, NULL, 's' },   { "steps", required_argument, NULL, 'n' },
+		{ "config", required_argument, NULL, 'c' }, { "trace", no_argument, NULL, 't' },
+		{ "record", required_argument, NULL, 'r' }, { NULL, 0, NULL, 0 },
 	};
 	uint64_t events[NUM_EVENTS] = { 0 };
 	uint64_t seed = 0x1069;
@@ -1084,6 +1106,9 @@ int main(int argc, char **argv)
 			break;
 		case 't':
 			trace = true;
+			break;
+		case 'r':
+			record_path = optarg;
 			break;
 		default:
 			return 2;

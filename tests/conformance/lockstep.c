@@ -5,7 +5,7 @@
  * vCPU, the counters and what the step returned are compared; now and then all
  * registers.
  *
- *   lockstep [--seed N] [--steps N] [--config N]
+ *   lockstep [--seed N] [--steps N] [--config N] [--record FILE]
  *
  * The operations are weighted so that what matters is common: interrupts that
  * are pending, several active at once, preemption, both groups. At the end the
@@ -651,7 +651,8 @@ static void add_events(const struct run *run, uint64_t *events)
 		events[EVENT_FIRST_ERROR + kind] += stats->guest_errors[kind];
 }
 
-static void run_variant(const struct variant *variant, uint64_t seed, unsigned steps, uint64_t *events)
+static void run_variant(const struct variant *variant, uint64_t seed, unsigned steps, const char *record,
+			uint64_t *events)
 {
 	struct run *run = calloc(1, sizeof(*run));
 
@@ -669,6 +670,8 @@ static void run_variant(const struct variant *variant, uint64_t seed, unsigned s
 	if (run->pair.config.features & VGIC_FEATURE_A3V)
 		run->pair.vcpu_configs[variant->num_vcpus - 1].affinity |= 0x200000000;
 	run->random_state = seed;
+	if (record)
+		pair_record(&run->pair, record);
 
 	pair_create(&run->pair);
 	pair_compare_all(&run->pair);
@@ -716,6 +719,7 @@ int main(int argc, char **argv)
 		{ "seed", required_argument, NULL, 's' },
 		{ "steps", required_argument, NULL, 'n' },
 		{ "config", required_argument, NULL, 'c' },
+		{ "record", required_argument, NULL, 'r' },
 		{ NULL, 0, NULL, 0 },
 	};
 	uint64_t events[NUM_EVENTS] = { 0 };
@@ -723,6 +727,7 @@ int main(int argc, char **argv)
 	unsigned long steps = DEFAULT_STEPS;
 	unsigned long first = 0;
 	unsigned long last = NUM_VARIANTS - 1;
+	const char *record = NULL;
 	bool ok = true;
 	int option;
 
@@ -737,6 +742,9 @@ int main(int argc, char **argv)
 		case 'c':
 			first = last = strtoul(optarg, NULL, 0);
 			break;
+		case 'r':
+			record = optarg;
+			break;
 		default:
 			return 2;
 		}
@@ -748,7 +756,7 @@ int main(int argc, char **argv)
 
 	printf("1..%lu\n# seed %" PRIu64 ", %lu steps\n", last - first + 2, seed, steps);
 	for (unsigned long i = first; i <= last; i++) {
-		run_variant(&variants[i], seed, (unsigned)steps, events);
+		run_variant(&variants[i], seed, (unsigned)steps, record, events);
 		print_result(true, (unsigned)(i - first + 1), variants[i].name);
 	}
 	ok = all_events_happened(events);

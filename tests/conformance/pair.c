@@ -33,6 +33,22 @@ enum op_kind {
 	OP_MOVE,
 };
 
+static const char *const op_words[] = {
+	[OP_READ] = "read",
+	[OP_WRITE] = "write",
+	[OP_READ_ADDRESS] = "read-address",
+	[OP_WRITE_ADDRESS] = "write-address",
+	[OP_ICC_READ] = "icc-read",
+	[OP_ICC_WRITE] = "icc-write",
+	[OP_SET_SPI] = "spi",
+	[OP_SET_PPI] = "ppi",
+	[OP_PULSE_SPI] = "pulse",
+	[OP_SET_ONLINE] = "online",
+	[OP_VCPU_RESET] = "vcpu-reset",
+	[OP_RESET] = "reset",
+	[OP_MOVE] = "move",
+};
+
 struct op {
 	enum op_kind kind;
 	uint32_t vcpu;  /* or PAIR_DIST */
@@ -47,6 +63,9 @@ static void log_op(struct pair *pair, const struct op *op)
 {
 	op_log[pair->num_ops % LOG_LENGTH] = *op;
 	pair->num_ops++;
+	if (pair->record)
+		fprintf(pair->record, "%s %" PRIu32 " %" PRIu64 " %u %" PRIu64 "\n", op_words[op->kind], op->vcpu,
+			op->where, op->how, op->value);
 }
 
 static const char *icc_name(uint32_t reg)
@@ -183,6 +202,18 @@ void pair_configure(struct pair *pair, enum vgic_profile profile, uint32_t num_v
 	pair->config.opaque = pair;
 }
 
+void pair_record(struct pair *pair, const char *path)
+{
+	pair->record = fopen(path, "w");
+	if (pair->record == NULL) {
+		fprintf(stderr, "%s: %s\n", path, strerror(errno));
+		exit(2);
+	}
+	fprintf(pair->record, "config %d %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 "\n",
+		(int)pair->config.profile, pair->config.num_vcpus, pair->config.num_spis, pair->config.features,
+		pair->config.kvm_revision, pair->config.num_itses);
+}
+
 void pair_create(struct pair *pair)
 {
 	const int error = vgic_create(&pair->config, &pair->vgic);
@@ -202,6 +233,9 @@ void pair_destroy(struct pair *pair)
 	ref_destroy(pair->ref);
 	pair->vgic = NULL;
 	pair->ref = NULL;
+	if (pair->record)
+		fclose(pair->record);
+	pair->record = NULL;
 }
 
 /* ---- Operations ---- */
@@ -514,7 +548,7 @@ static void compare_frame(struct pair *pair, uint32_t vcpu, uint32_t first, uint
 		pair_read(pair, vcpu, offset, width);
 }
 
-void pair_compare_all(struct pair *pair)
+static void compare_icc(struct pair *pair, uint32_t vcpu)
 {
 	static const uint32_t icc_regs[] = {
 		VGIC_ICC_PMR_EL1,   VGIC_ICC_HPPIR0_EL1, VGIC_ICC_BPR0_EL1,    VGIC_ICC_AP0R0_EL1,
@@ -522,14 +556,58 @@ void pair_compare_all(struct pair *pair)
 		VGIC_ICC_CTLR_EL1,  VGIC_ICC_SRE_EL1,    VGIC_ICC_IGRPEN0_EL1, VGIC_ICC_IGRPEN1_EL1,
 	};
 
+	for (size_t i = 0; i < sizeof(icc_regs) / sizeof(icc_regs[0]); i++)
+		pair_icc_read(pair, vcpu, icc_regs[i]);
+}
+
+/* The reads are none of the sequence that was recorded. */
+static FILE *suspend_record(struct pair *pair)
+{
+	FILE *record = pair->record;
+
+	if (record)
+		fprintf(record, "compare 0 0 0 0\n");
+	pair->record = NULL;
+	return record;
+}
+
+void pair_compare_interrupts(struct pair *pair)
+{
+	static const uint32_t banks[] = { GICD_IGROUPR, GICD_ISENABLER, GICD_ISPENDR, GICD_ISACTIVER };
+	const uint32_t end = GIC_FIRST_SPI + pair->num_spis;
+	FILE *record = suspend_record(pair);
+
+	compare_frame(pair, PAIR_DIST, GICD_CTLR, GICD_STATUSR + 4, 4);
+	for (size_t i = 0; i < sizeof(banks) / sizeof(banks[0]); i++)
+		compare_frame(pair, PAIR_DIST, banks[i] + 4, banks[i] + end / 8, 4);
+	compare_frame(pair, PAIR_DIST, GICD_IPRIORITYR + GIC_FIRST_SPI, GICD_IPRIORITYR + end, 4);
+	compare_frame(pair, PAIR_DIST, GICD_ICFGR + GIC_FIRST_SPI / 4, GICD_ICFGR + end / 4, 4);
+	compare_frame(pair, PAIR_DIST, GICD_IROUTER + 8 * GIC_FIRST_SPI, GICD_IROUTER + 8 * end, 8);
+	for (uint32_t v = 0; v < pair->num_vcpus; v++) {
+		compare_frame(pair, v, GICR_CTLR, GICR_WAKER + 4, 4);
+		compare_frame(pair, v, GICR_PROPBASER, GICR_PENDBASER + 8, 8);
+		for (size_t i = 0; i < sizeof(banks) / sizeof(banks[0]); i++)
+			pair_read(pair, v, GICR_SGI_BASE + banks[i], 4);
+		compare_frame(pair, v, GICR_IPRIORITYR, GICR_IPRIORITYR + GIC_NUM_PRIVATE, 4);
+		compare_frame(pair, v, GICR_ICFGR0, GICR_ICFGR1 + 4, 4);
+		compare_icc(pair, v);
+	}
+	pair_compare(pair);
+	pair->record = record;
+}
+
+void pair_compare_all(struct pair *pair)
+{
+	FILE *record = suspend_record(pair);
+
 	compare_frame(pair, PAIR_DIST, 0, 0x1000, 4);
 	compare_frame(pair, PAIR_DIST, GICD_IROUTER, GICD_IROUTER + 8 * 1024, 8);
 	compare_frame(pair, PAIR_DIST, GIC_ID_FIRST, VGIC_DIST_FRAME_SIZE, 4);
 	for (uint32_t v = 0; v < pair->num_vcpus; v++) {
 		compare_frame(pair, v, 0, 0x100, 4);
 		compare_frame(pair, v, GIC_ID_FIRST, GICR_SGI_BASE + 0x1000, 4);
-		for (size_t i = 0; i < sizeof(icc_regs) / sizeof(icc_regs[0]); i++)
-			pair_icc_read(pair, v, icc_regs[i]);
+		compare_icc(pair, v);
 	}
 	pair_compare(pair);
+	pair->record = record;
 }

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <ref_gic.h>
 #include <vgic/vgic.h>
@@ -38,6 +39,7 @@ struct pair {
 	struct vgic_stats before;
 	bool offline[PAIR_MAX_VCPUS];
 
+	FILE *record; /* every operation goes there as a line, if it is set: the fuzzers' seeds are made of these */
 	unsigned how_lines; /* which of the calls that return the lines is used next */
 	uint64_t num_deactivations;
 	uint64_t num_blocked;    /* times that a vCPU's best interrupt kept another from being signalled */
@@ -49,6 +51,11 @@ struct pair {
 void pair_configure(struct pair *pair, enum vgic_profile profile, uint32_t num_vcpus);
 void pair_create(struct pair *pair);
 void pair_destroy(struct pair *pair);
+
+/*
+ * Start a record, before pair_create(): the configuration, then a line "KIND VCPU WHERE HOW VALUE" for each operation.
+ */
+void pair_record(struct pair *pair, const char *path);
 
 /* The registers. @vcpu is an index, or PAIR_DIST. Return what both have read. */
 uint64_t pair_read(struct pair *pair, uint32_t vcpu, uint32_t offset, unsigned width);
@@ -97,6 +104,8 @@ void pair_compare_counters(struct pair *pair);
 void pair_compare(struct pair *pair);
 /* All registers of both, and pair_compare(). */
 void pair_compare_all(struct pair *pair);
+/* Those of the interrupts that there are: a hundredth of the work. */
+void pair_compare_interrupts(struct pair *pair);
 
 unsigned pair_lines(const struct pair *pair, uint32_t vcpu);
 

@@ -1092,7 +1092,7 @@ static uint64_t read_redist_typer(const struct ref_gic *ref, const struct vcpu *
 
 	value |= (uint64_t)v->id << GICR_TYPER_NUMBER_SHIFT;
 	if (has_feature(ref, VGIC_FEATURE_LPIS))
-		value |= ref->config.num_itses == 0 ? GICR_TYPER_PLPIS | GICR_TYPER_DIRECT_LPI : GICR_TYPER_PLPIS;
+		value |= ref_lpis_are_direct(ref->lpis) ? GICR_TYPER_PLPIS | GICR_TYPER_DIRECT_LPI : GICR_TYPER_PLPIS;
 	if (has_feature(ref, VGIC_FEATURE_DPGS))
 		value |= GICR_TYPER_DPGS;
 	if (v->last)
@@ -1341,7 +1341,7 @@ int ref_mmio_read(struct ref_gic *ref, uint64_t address, unsigned width, uint64_
 		*value = 0;
 		return 0;
 	default:
-		return check_access(0, width, 8) == -EINVAL ? -EINVAL : -ENXIO;
+		return -ENXIO; /* whatever the width */
 	}
 }
 
@@ -1362,7 +1362,7 @@ int ref_mmio_write(struct ref_gic *ref, uint64_t address, unsigned width, uint64
 			count_error(ref, VGIC_GUEST_MMIO_RESERVED);
 		return error;
 	default:
-		return check_access(0, width, 8) == -EINVAL ? -EINVAL : -ENXIO;
+		return -ENXIO; /* whatever the width */
 	}
 }
 

@@ -74,8 +74,9 @@ struct ref_lpis {
 	void *opaque;
 	uint64_t *guest_errors;
 	bool kvm;
-	uint32_t end;     /* INTID */
-	struct lpi *lpis; /* by INTID - 8192 */
+	uint32_t end;         /* INTID */
+	struct lpi *lpis;     /* by INTID - 8192 */
+	uint32_t pending_end; /* one past the highest INTID that was pending at any time: none is beyond */
 	uint32_t num_vcpus;
 	struct redist *redists;
 	uint64_t propbaser;
@@ -129,7 +130,7 @@ static bool range_exists(struct ref_lpis *r, uint64_t address, uint64_t size)
 
 uint32_t ref_lpis_next_pending(const struct ref_lpis *r, uint32_t intid)
 {
-	for (; intid < r->end; intid++) {
+	for (; intid < r->pending_end; intid++) {
 		if (r->lpis[intid - GIC_FIRST_LPI].irq.latch)
 			return intid;
 	}
@@ -139,6 +140,15 @@ uint32_t ref_lpis_next_pending(const struct ref_lpis *r, uint32_t intid)
 static struct lpi *find_lpi(const struct ref_lpis *r, uint32_t intid)
 {
 	return intid >= GIC_FIRST_LPI && intid < r->end ? &r->lpis[intid - GIC_FIRST_LPI] : NULL;
+}
+
+static void make_pending(struct ref_lpis *r, struct lpi *lpi)
+{
+	const uint32_t intid = GIC_FIRST_LPI + (uint32_t)(lpi - r->lpis);
+
+	lpi->irq.latch = true;
+	if (intid >= r->pending_end)
+		r->pending_end = intid + 1;
 }
 
 struct irq *ref_lpi(struct ref_lpis *r, uint32_t intid)
@@ -228,6 +238,11 @@ static void lose_mapping(struct ref_lpis *r, uint32_t intid)
 
 /* ---- Redistributors ------------------------------------------------------------------------------ */
 
+bool ref_lpis_are_direct(const struct ref_lpis *r)
+{
+	return r->num_itses == 0 && !r->kvm;
+}
+
 bool ref_lpis_enabled(const struct ref_lpis *r, uint32_t vcpu)
 {
 	return r->redists[vcpu].enabled;
@@ -265,7 +280,7 @@ static void take_pending_table(struct ref_lpis *r, uint32_t vcpu)
 			if (lpi->target == NOWHERE && count_mappings(r, first + i) == 0)
 				lpi->target = vcpu;
 			if (lpi->target == vcpu)
-				lpi->irq.latch = true;
+				make_pending(r, lpi);
 		}
 		read_properties(r, first, vcpu);
 	}
@@ -355,7 +370,7 @@ static void write_direct(struct ref_lpis *r, uint32_t vcpu, uint32_t intid, bool
 {
 	struct lpi *lpi = intid < guest_end(r) ? find_lpi(r, intid) : NULL;
 
-	if (r->num_itses != 0 || !lpi)
+	if (!ref_lpis_are_direct(r) || !lpi)
 		return;
 	if (!set) {
 		if (lpi->target == vcpu)
@@ -368,7 +383,7 @@ static void write_direct(struct ref_lpis *r, uint32_t vcpu, uint32_t intid, bool
 		read_property(r, intid);
 		lpi->target = vcpu;
 	}
-	lpi->irq.latch = true;
+	make_pending(r, lpi);
 }
 
 void ref_lpis_write(struct ref_lpis *r, uint32_t vcpu, uint32_t offset, uint64_t value, uint64_t mask)
@@ -675,7 +690,7 @@ static int run_int(struct ref_lpis *r, const struct its *its, const struct comma
 		return error;
 	lpi = find_lpi(r, find_event(its, c->devid, c->eventid)->lpi);
 	if (lpi->target != NOWHERE && r->redists[lpi->target].enabled)
-		lpi->irq.latch = true;
+		make_pending(r, lpi);
 	return NO_ERROR;
 }
 
@@ -995,7 +1010,7 @@ int ref_its_signal(struct ref_lpis *r, uint32_t number, uint32_t devid, uint32_t
 		return 0;
 	}
 	r->merged += lpi->irq.latch;
-	lpi->irq.latch = true;
+	make_pending(r, lpi);
 	return 1;
 }
 

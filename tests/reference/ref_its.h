@@ -35,6 +35,8 @@ struct irq *ref_lpi(struct ref_lpis *lpis, uint32_t intid); /* NULL if there is 
 /* Can it be delivered at this vCPU, by its target and EnableLPIs? */
 bool ref_lpi_is_at(const struct ref_lpis *lpis, uint32_t intid, uint32_t vcpu);
 
+/* Have redistributors SETLPIR and CLRLPIR? Those of KVM have not. */
+bool ref_lpis_are_direct(const struct ref_lpis *lpis);
 bool ref_lpis_enabled(const struct ref_lpis *lpis, uint32_t vcpu);
 void ref_lpis_enable(struct ref_lpis *lpis, uint32_t vcpu, bool enable);
 /* The redistributor's 64-bit LPI registers, by their offset; @mask has the bits that are written. */
