@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "options.h"
+#include "snapshot_file.h"
 #include "util.h"
 
 #define ESCAPE_KEY 1 /* Ctrl-A */
@@ -228,4 +229,31 @@ int console_get(struct console *console)
 	if (queue_used(console) == 0)
 		return -1;
 	return console->queue[console->queue_tail++ % CONSOLE_QUEUE_SIZE];
+}
+
+/* ---- Saved machines ---------------------------------------------------------------- */
+
+bool console_has_typed(const struct console *console)
+{
+	return queue_used(console) > 0;
+}
+
+void console_save(const struct console *console, struct snapshot_out *out)
+{
+	put_u32(out, (uint32_t)queue_used(console));
+	for (size_t i = console->queue_tail; i != console->queue_head; i++)
+		put_u8(out, console->queue[i % CONSOLE_QUEUE_SIZE]);
+}
+
+void console_load(struct console *console, struct snapshot_in *in)
+{
+	const uint32_t count = get_u32(in);
+
+	if (count > CONSOLE_QUEUE_SIZE) {
+		snapshot_in_wrong(in, "there are more typed characters than are kept");
+		return;
+	}
+	console->queue_tail = 0;
+	console->queue_head = count;
+	get_data(in, console->queue, count);
 }

@@ -13,6 +13,8 @@
 #define CONSOLE_QUEUE_SIZE 4096u
 
 struct options;
+struct snapshot_in;
+struct snapshot_out;
 
 /* A text that the guest may print. */
 struct console_text {
@@ -65,6 +67,11 @@ bool console_poll(struct console *console, int wake_fd, int timeout_ms);
 
 /* The next character for the guest, or -1. */
 int console_get(struct console *console);
+
+/* To and from a saved machine: what was typed and not yet taken. Loading replaces what is there. */
+bool console_has_typed(const struct console *console);
+void console_save(const struct console *console, struct snapshot_out *out);
+void console_load(struct console *console, struct snapshot_in *in);
 
 /* Can input still arrive, and is there room for it? */
 bool console_may_bring_more(const struct console *console);

@@ -700,11 +700,12 @@ static int load(struct machine *machine)
 	return 0;
 }
 
-static int start(struct machine *machine)
+/* A saved machine goes on once: after a reset of its guest it begins anew, as any other. */
+static int start(struct machine *machine, bool first)
 {
 	struct loaded loaded;
 
-	if (machine->options->load)
+	if (first && machine->options->load)
 		return load(machine);
 	if (loader_load(machine, &loaded))
 		return -ENOENT;
@@ -712,19 +713,27 @@ static int start(struct machine *machine)
 	return 0;
 }
 
+static bool can_begin_anew(const struct options *options)
+{
+	return !options->no_reboot && options->kernel;
+}
+
 enum machine_end_reason machine_run(struct machine *machine)
 {
+	bool first = true;
+
 	machine->thread = pthread_self();
 	machine->wall_start = monotonic_ns();
 	machine->save_at = machine->options->save_after ? machine->options->save_after : UINT64_MAX;
 	do {
 		machine->end = END_NONE;
-		if (reset(machine) || start(machine))
+		if (reset(machine) || start(machine, first))
 			return END_FAULT;
+		first = false;
 		/* A guest may reset again before anybody else has looked. */
 		check_ends(machine);
 		run_until_end(machine);
-	} while (machine->end == END_RESET && !machine->options->no_reboot && !machine->options->load);
+	} while (machine->end == END_RESET && can_begin_anew(machine->options));
 	return machine->end;
 }
 

@@ -61,9 +61,9 @@ static int report_end(struct machine *machine, enum machine_end_reason reason)
 		machine_print_state(machine);
 		return EXIT_TIMEOUT;
 	case END_RESET:
-		message(machine->options->load ?
-				"the guest has reset the machine, and there is no kernel to begin with anew" :
-				"the guest has reset the machine (--no-reboot)");
+		message(machine->options->no_reboot ?
+				"the guest has reset the machine (--no-reboot)" :
+				"the guest has reset the machine: give --kernel beside --load for it to begin anew");
 		return EXIT_GUEST_RESET;
 	case END_SAVED:
 		message("the machine is saved in %s; --load goes on with it", machine->options->save_to);

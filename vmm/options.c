@@ -124,7 +124,8 @@ static const char help[] =
 	"      --save-gic FORM     the interrupt controller's state as libvgic's \"image\" (the default)\n"
 	"                          or as KVM's \"attributes\", with its tables in guest memory\n"
 	"      --load FILE         go on with a saved machine instead of booting; give the same\n"
-	"                          options for the machine, and the same contents of its disks\n"
+	"                          options for the machine, and the same contents of its disks.\n"
+	"                          --kernel and its relatives are for a guest that resets then\n"
 	"\n"
 	"Looking inside\n"
 	"      --trace-gic FILE    write each access to the interrupt controller, each line driven\n"
@@ -434,8 +435,8 @@ static int check_whole(struct options *o, const struct given *given)
 		message("--save-at and --save-after need --save-to: in which file?");
 		return EXIT_USAGE;
 	}
-	if (o->load && (o->kernel || o->initrd)) {
-		message("--load goes on with what was loaded once: --kernel and --initrd have no place beside it");
+	if (o->load && o->initrd && !o->kernel) {
+		message("--initrd beside --load is for a guest that resets: which --kernel shall it begin anew with?");
 		return EXIT_USAGE;
 	}
 	if (!o->kernel && !o->load) {

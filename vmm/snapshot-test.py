@@ -13,6 +13,7 @@ in every way, and have to see what they see without that. Reports in TAP.
 import argparse
 import os
 import random
+import shutil
 import signal
 import struct
 import subprocess
@@ -72,6 +73,25 @@ CLOCK = [
     0xd34afd08,              # lsr  x8, x8, #10
     0x9100c108, 0x39000028,  # print it
 ] + OFF
+
+# Counts to 2^21, so that input arrives, prints x, then sends back what is typed until the end of a line. The UART has its
+# FIFO, and is on.
+ECHO = [
+    UART,
+    0x52800e02, 0xb9002c22,  # LCR_H: 8 bits, FIFO
+    0x52806022, 0xb9003022,  # CR: on
+    0xd2a00409,              # mov x9, #1 << 21
+    0xf1000529, 0x54ffffe1,  # 1: subs x9, x9, #1; b.ne 1b
+    0x52800f04, 0x39000024,  # 'x'
+    0x14000001,              # b    .+4
+    0xb9401825,              # 1: ldr w5, [x1, #UARTFR]
+    0x3727ffe5,              # tbnz w5, #4, 1b
+    0x39400024, 0x39000024,  # send back
+    0x7100289f,              # cmp  w4, #10
+    0x54ffff61,              # b.ne 1b
+] + OFF
+# Prints x, then PSCI SYSTEM_RESET.
+RESET = [UART, 0x52800f04, 0x39000024, 0x14000001, 0x52b08000, 0x72800120, 0xd4000002]
 
 HEADER = struct.Struct('<8sII')
 HEAD = struct.Struct('<8sIIQ')
@@ -164,6 +184,8 @@ def continued(t):
             t.report(f'{form}, {mode[2:]}: what the guest prints goes on where it was saved',
                      r.returncode == 0 and rest.returncode == 0 and 'o, g' in r.stdout and
                      r.stdout + rest.stdout == 'hello, guest\n', r, rest)
+    typed(t)
+    t.run(*boot('hello', '--real-time', '--save-to', 'state', '--save-at', 'o, g', '--save-gic', 'attributes'))
     sections = parse(read())
     tags = {tag for tag, _, _ in sections}
     t.report('the sections are those that are documented',
@@ -194,9 +216,61 @@ def continued(t):
         t.report('SIGUSR1 saves', p.returncode == 0 and parse(read('signal')))
 
 
+def typed(t):
+    """32 characters: the UART takes 16, the others wait in the console."""
+    text = ''.join(chr(ord('A') + i) for i in range(32)) + '\n'
+    write(text.encode(), 'keys')
+    t.run(*boot('echo', '--virtual-time', '--input', 'keys', '--save-to', 'state', '--save-at', 'x'))
+    sections = parse(read())
+    waiting = [payload for tag, _, payload in sections if tag == 'console']
+    t.report('what was typed and not taken is in the file', waiting and len(waiting[0]) > 4 and
+             waiting[0] == struct.pack('<I', len(waiting[0]) - 4) + text.encode()[-(len(waiting[0]) - 4):], waiting)
+    t.expect('what was typed is read by the guest that goes on', t.run(*load('--virtual-time')), 0, '', text)
+    without = [s for s in sections if s[0] != 'console']
+    write(build(without))
+    taken = text[:len(text) - len(waiting[0]) + 4] if waiting else text
+    write('\n'.encode(), 'more')
+    t.expect('a file of a program that did not save it', t.run(*load('--virtual-time', '--input', 'more')), 0, '',
+             taken + '\n')
+    write(build(without + [['console', 0, struct.pack('<I', 1 << 30)]]))
+    t.expect('more typed characters than there can be', t.run(*load()), 1, 'more typed characters')
+    write(build(without + [['console', 0, struct.pack('<I', 4) + b'abc']]))
+    t.expect('fewer typed characters than it says', t.run(*load()), 1, 'it is shorter than')
+
+
+def reset_again(t):
+    """The guest resets after it was loaded: as after a boot, if there is something to boot."""
+    t.run(*boot('reset', '--save-to', 'state', '--save-at', 'x'))
+    t.expect('a loaded guest that resets needs a kernel', t.run(*load()), 4, 'give --kernel beside --load', '')
+    kernel = ['--kernel', 'hello', '--load-address', '0x40080000']
+    t.expect('with one it begins anew', t.run(*load(*kernel)), 0, '', 'hello, guest\n')
+    t.expect('--no-reboot is heeded', t.run(*load(*kernel, '--no-reboot')), 4, '--no-reboot', '')
+
+
+def served_elsewhere(t):
+    """A part of the state of a vhost-user disk is in another process."""
+    if not shutil.which('qemu-storage-daemon'):
+        t.count += 1
+        print(f'ok {t.count} - a disk of another process # SKIP qemu-storage-daemon (qemu-system-common) is missing')
+        return
+    with subprocess.Popen(['qemu-storage-daemon', '--blockdev', 'driver=file,node-name=d,filename=disk', '--export',
+                           'type=vhost-user-blk,id=e,node-name=d,num-queues=1,addr.type=unix,addr.path=socket'],
+                          stdin=subprocess.DEVNULL) as back_end:
+        try:
+            deadline = time.monotonic() + 30
+            while not os.path.exists('socket') and back_end.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.05)
+            r = t.run(*boot('hello', '--vhost-user-blk', 'socket', '--save-to', 'elsewhere', '--save-at', 'o, g'))
+        finally:
+            back_end.kill()
+    t.expect('a disk of another process: the save is refused, and the guest goes on', r, 0,
+             'cannot be saved: disk 0 is served by another process', 'hello, guest\n')
+    t.report('and no file is left', not os.path.exists('elsewhere') and not os.path.exists('elsewhere.new'))
+
+
 def refused(t):
     t.expect('--save-at without --save-to is a usage error', t.run(*boot('hello', '--save-at', 'x')), 2, '--save-to')
-    t.expect('--load with --kernel is a usage error', t.run(*load('--kernel', 'x')), 2, '--kernel')
+    t.expect('--initrd beside --load needs --kernel', t.run(*load('--initrd', 'x')), 2, '--kernel')
     t.expect('--save-gic knows two forms', t.run(*boot('hello', '--save-gic', 'x')), 2, '"attributes"')
     t.expect('a file that is not there', t.run('--load', 'nothing'), 1, 'cannot open nothing')
     t.expect('a directory', t.run('--load', '.'), 1, 'no saved machine')
@@ -314,7 +388,11 @@ def main():
         program('clock', CLOCK)
         with open('disk', 'wb') as f:
             f.truncate(65536)
+        program('echo', ECHO)
+        program('reset', RESET)
         continued(t)
+        reset_again(t)
+        served_elsewhere(t)
         refused(t)
         forged(t, args.rounds, args.seed)
         if guests:

@@ -192,6 +192,12 @@ static int write_file(struct machine *machine, struct snapshot_out *out)
 	snapshot_out_begin(out, "uart", 0);
 	pl011_save(&machine->uart, out);
 	snapshot_out_end(out);
+	/* Only if there is something: programs that know nothing of it load the others. */
+	if (console_has_typed(machine->console)) {
+		snapshot_out_begin(out, "console", 0);
+		console_save(machine->console, out);
+		snapshot_out_end(out);
+	}
 	snapshot_out_begin(out, "testdev", 0);
 	testdev_save(&machine->testdev, machine->num_vcpus, out);
 	snapshot_out_end(out);
@@ -224,6 +230,17 @@ int snapshot_save(struct machine *machine)
 	return ret ? ret : written;
 }
 
+/* Files without it are of older programs, or nothing was typed. */
+static int load_console(struct console *console, const struct snapshot_file *file)
+{
+	struct snapshot_in in;
+
+	if (!snapshot_in_try(&in, file, "console", 0))
+		return 0;
+	console_load(console, &in);
+	return snapshot_in_end(&in);
+}
+
 static int load_all(struct machine *machine, const struct snapshot_file *file)
 {
 	const struct snapshot_section *unused;
@@ -240,6 +257,8 @@ static int load_all(struct machine *machine, const struct snapshot_file *file)
 		pl011_load(&machine->uart, &in);
 		ret = snapshot_in_end(&in);
 	}
+	if (!ret)
+		ret = load_console(machine->console, file);
 	if (!ret)
 		ret = snapshot_in_begin(&in, file, "testdev", 0);
 	if (!ret) {
