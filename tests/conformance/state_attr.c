@@ -627,25 +627,62 @@ static void unknown_groups_are_enxio(void **state)
 	machine_stop(m);
 }
 
+static void expect_its_busy(struct machine *m, uint32_t group, uint64_t attr)
+{
+	const struct vgic_attr one = { .group = group, .attr = attr };
+	struct vgic_its *its = its_of(m, 0);
+	struct vgic_attr read = one;
+	uint64_t value = 7;
+	size_t done = 7;
+
+	assert_int_equal(vgic_its_attr_get(its, group, attr, &value), -EBUSY);
+	assert_int_equal(value, 7);
+	assert_int_equal(vgic_its_attr_set(its, group, attr, 0), -EBUSY);
+	assert_int_equal(vgic_its_attr_get_many(its, &read, 1, &done), -EBUSY);
+	assert_int_equal(vgic_its_attr_set_many(its, &one, 1, &done), -EBUSY);
+	assert_int_equal(done, 0);
+}
+
+/* Each group, each control, whichever vCPU it is. */
 static void a_running_vcpu_makes_all_of_them_busy(void **state)
 {
+	static const uint64_t controls[] = { VGIC_CTRL_INIT, VGIC_CTRL_ITS_SAVE_TABLES, VGIC_CTRL_ITS_RESTORE_TABLES,
+					     VGIC_CTRL_SAVE_PENDING_TABLES, VGIC_CTRL_ITS_RESET };
+	static const uint64_t addresses[] = { VGIC_ADDR_DIST, VGIC_ADDR_REDIST, VGIC_ADDR_ITS,
+					      VGIC_ADDR_REDIST_REGION };
 	struct machine *m = its_boot(2, 1);
 	struct vgic_attr one = { .group = VGIC_GRP_NR_IRQS };
-	uint64_t value = 7;
 
 	(void)state;
-	vgic_enter_guest(vcpu_of(m, 1));
-	for (uint32_t group = 0; group < 12; group++)
-		expect_error(m, group, 0, -EBUSY);
-	assert_int_equal(vgic_attr_get_many(m->vgic, &one, 1, NULL), -EBUSY);
-	assert_int_equal(vgic_attr_set_many(m->vgic, &one, 1, NULL), -EBUSY);
-	assert_int_equal(vgic_its_attr_get(its_of(m, 0), VGIC_GRP_ITS_REGS, GITS_CTLR, &value), -EBUSY);
-	assert_int_equal(vgic_its_attr_set(its_of(m, 0), VGIC_GRP_CTRL, VGIC_CTRL_ITS_RESET, 0), -EBUSY);
-	assert_int_equal(vgic_attr_has(m->vgic, VGIC_GRP_NR_IRQS, 0), 0);
-	vgic_exit_guest(vcpu_of(m, 1));
-	vgic_prepare_wait(vcpu_of(m, 1));
-	assert_int_equal(get(m, VGIC_GRP_NR_IRQS, 0), 288);
-	vgic_finish_wait(vcpu_of(m, 1));
+	for (uint32_t running = 0; running < 2; running++) {
+		vgic_enter_guest(vcpu_of(m, running));
+		for (uint32_t group = 0; group < 12; group++)
+			expect_error(m, group, 0, -EBUSY);
+		for (size_t i = 0; i < sizeof(controls) / sizeof(controls[0]); i++) {
+			expect_error(m, VGIC_GRP_CTRL, controls[i], -EBUSY);
+			expect_its_busy(m, VGIC_GRP_CTRL, controls[i]);
+		}
+		for (size_t i = 0; i < sizeof(addresses) / sizeof(addresses[0]); i++) {
+			expect_error(m, VGIC_GRP_ADDR, addresses[i], -EBUSY);
+			expect_its_busy(m, VGIC_GRP_ADDR, addresses[i]);
+		}
+		for (uint32_t v = 0; v < 2; v++) {
+			expect_error(m, VGIC_GRP_REDIST_REGS, VGIC_ATTR_REDIST(v, GICR_CTLR), -EBUSY);
+			expect_error(m, VGIC_GRP_CPU_SYSREGS, VGIC_ATTR_SYSREG(v, VGIC_ICC_PMR_EL1), -EBUSY);
+			expect_error(m, VGIC_GRP_LEVEL_INFO, VGIC_ATTR_LEVEL(v, 32), -EBUSY);
+		}
+		expect_its_busy(m, VGIC_GRP_ITS_REGS, GITS_CTLR);
+		expect_its_busy(m, VGIC_GRP_ITS_REGS, GITS_CREADR);
+		assert_int_equal(vgic_attr_get_many(m->vgic, &one, 1, NULL), -EBUSY);
+		assert_int_equal(vgic_attr_set_many(m->vgic, &one, 1, NULL), -EBUSY);
+		/* What changes nothing is answered. */
+		assert_int_equal(vgic_attr_has(m->vgic, VGIC_GRP_NR_IRQS, 0), 0);
+		assert_int_equal(vgic_its_attr_has(its_of(m, 0), VGIC_GRP_ITS_REGS, GITS_CTLR), 0);
+		vgic_exit_guest(vcpu_of(m, running));
+		vgic_prepare_wait(vcpu_of(m, running));
+		assert_int_equal(get(m, VGIC_GRP_NR_IRQS, 0), 288);
+		vgic_finish_wait(vcpu_of(m, running));
+	}
 	assert_int_equal(its_read(m, 0, GITS_CTLR, 4), GITS_CTLR_ENABLED);
 	machine_stop(m);
 }
