@@ -29,7 +29,7 @@ static void check_exact(struct world *w)
 		const uint64_t accepted = load_acquire(&a->accepted), acknowledges = load_acquire(&a->acknowledges);
 
 		if (accepted != acknowledges)
-			its_fail(w->run, "LPI %u: %" PRIu64 " signals were accepted, %" PRIu64 " acknowledged",
+			run_fail(w->run, "LPI %u: %" PRIu64 " signals were accepted, %" PRIu64 " acknowledged",
 				 FIRST_LPI + i, accepted, acknowledges);
 	}
 }
@@ -41,10 +41,10 @@ static void check_last_seen(struct world *w)
 		const struct account *a = &w->accounts[i];
 
 		if (load_acquire(&a->seen) < load_acquire(&a->last_accepted))
-			its_fail(w->run, "LPI %u: signal %" PRIu64 " was accepted, the last that was seen is %" PRIu64,
+			run_fail(w->run, "LPI %u: signal %" PRIu64 " was accepted, the last that was seen is %" PRIu64,
 				 FIRST_LPI + i, load_acquire(&a->last_accepted), load_acquire(&a->seen));
 		if (load_acquire(&a->acknowledges) > load_acquire(&a->accepted))
-			its_fail(w->run, "LPI %u: more acknowledges than accepted signals", FIRST_LPI + i);
+			run_fail(w->run, "LPI %u: more acknowledges than accepted signals", FIRST_LPI + i);
 	}
 }
 
@@ -60,7 +60,7 @@ static void finish(struct world *w)
 	its_world_settle(w);
 	check_at_rest(w);
 	if (w->num_checked == 0)
-		its_fail(w->run, "nothing was checked");
+		run_fail(w->run, "nothing was checked");
 	its_world_close(w);
 }
 
@@ -85,7 +85,7 @@ static void move_something(struct world *w)
 	}
 }
 
-static void run_move(struct its_run *run, bool lockstep)
+static void run_move(struct run *run, bool lockstep)
 {
 	struct world *w = its_world_open(run, lockstep);
 
@@ -100,12 +100,12 @@ static void run_move(struct its_run *run, bool lockstep)
 	finish(w);
 }
 
-static void run_move_exact(struct its_run *run)
+static void run_move_exact(struct run *run)
 {
 	run_move(run, true);
 }
 
-static void run_move_storm(struct its_run *run)
+static void run_move_storm(struct run *run)
 {
 	run_move(run, false);
 }
@@ -140,7 +140,7 @@ static void invalidate(struct world *w, uint32_t lpi)
 }
 
 /* Off and on again, at another priority, while it is signalled and moved: nothing is lost. */
-static void run_configure(struct its_run *run)
+static void run_configure(struct run *run)
 {
 	struct world *w = its_world_open(run, true);
 
@@ -172,7 +172,7 @@ static void set_epochs(struct world *w, uint32_t first, uint32_t count)
  * DISCARD and MAPD V=0: once they are done, no signal is accepted and no acknowledge
  * finds the LPI, until it is mapped again. What was accepted before may be gone.
  */
-static void run_discard(struct its_run *run)
+static void run_discard(struct run *run)
 {
 	struct world *w = its_world_open(run, false);
 
@@ -205,10 +205,10 @@ static void run_discard(struct its_run *run)
 	/* What was discarded is not to be seen any more; what was accepted since the last mapping has been. */
 	for (uint32_t lpi = 0; lpi < ITS_LPIS; lpi++) {
 		if (load_acquire(&w->accounts[lpi].acknowledges) > load_acquire(&w->accounts[lpi].accepted))
-			its_fail(run, "LPI %u: more acknowledges than accepted signals", FIRST_LPI + lpi);
+			run_fail(run, "LPI %u: more acknowledges than accepted signals", FIRST_LPI + lpi);
 	}
 	if (w->num_checked == 0)
-		its_fail(run, "nothing was checked");
+		run_fail(run, "nothing was checked");
 	its_world_close(w);
 }
 
@@ -226,7 +226,7 @@ static uint64_t await_sleep(struct world *w)
  * After Quiescent=1 no signal of before makes anything pending. What was pending at
  * that moment is delivered, exactly, and nothing else.
  */
-static void run_its_off(struct its_run *run)
+static void run_its_off(struct run *run)
 {
 	struct world *w = its_world_open(run, true);
 
@@ -245,7 +245,7 @@ static void run_its_off(struct its_run *run)
 		its_world_open_gate(w);
 		after = await_sleep(w);
 		if (after != acknowledges + pending)
-			its_fail(run,
+			run_fail(run,
 				 "period %" PRIu64 ": %" PRIu64 " LPIs were pending at Quiescent=1, then %" PRIu64
 				 " were taken",
 				 i, pending, after - acknowledges);
@@ -283,12 +283,12 @@ static void check_tables(struct world *w)
 						load_acquire(&a->seen) < load_acquire(&a->last_accepted);
 
 		if (bits > 1)
-			its_fail(w->run, "LPI %u is pending in both tables", FIRST_LPI + i);
+			run_fail(w->run, "LPI %u is pending in both tables", FIRST_LPI + i);
 		if (owed && !bits)
-			its_fail(w->run, "LPI %u was accepted, not acknowledged, and is not in a pending table",
+			run_fail(w->run, "LPI %u was accepted, not acknowledged, and is not in a pending table",
 				 FIRST_LPI + i);
 		if (w->lockstep && bits && !owed)
-			its_fail(w->run, "LPI %u is in a pending table, and nobody has signalled it", FIRST_LPI + i);
+			run_fail(w->run, "LPI %u is in a pending table, and nobody has signalled it", FIRST_LPI + i);
 		w->num_checked += bits || !w->lockstep;
 	}
 }
@@ -297,7 +297,7 @@ static void check_tables(struct world *w)
  * From RWP=0 on no acknowledge returns an LPI, not even one that had begun before.
  * What was pending is in the pending tables, and comes back with EnableLPIs=1.
  */
-static void run_lpis_off(struct its_run *run, bool lockstep)
+static void run_lpis_off(struct run *run, bool lockstep)
 {
 	struct world *w = its_world_open(run, lockstep);
 
@@ -319,7 +319,7 @@ static void run_lpis_off(struct its_run *run, bool lockstep)
 			sched_yield();
 		after = world_acknowledges(w);
 		if (before != after)
-			its_fail(run, "period %" PRIu64 ": RWP had read 0, then %" PRIu64 " acknowledges returned", i,
+			run_fail(run, "period %" PRIu64 ": RWP had read 0, then %" PRIu64 " acknowledges returned", i,
 				 after - before);
 		its_world_close_gate(w);
 		check_tables(w);
@@ -343,18 +343,18 @@ static void run_lpis_off(struct its_run *run, bool lockstep)
 	finish(w);
 }
 
-static void run_lpis_off_exact(struct its_run *run)
+static void run_lpis_off_exact(struct run *run)
 {
 	run_lpis_off(run, true);
 }
 
-static void run_lpis_off_storm(struct its_run *run)
+static void run_lpis_off_storm(struct run *run)
 {
 	run_lpis_off(run, false);
 }
 
 /* One redistributor is toggled without waiting for anything, while LPIs move to it and away. */
-static void run_lpis_toggle(struct its_run *run)
+static void run_lpis_toggle(struct run *run)
 {
 	struct world *w = its_world_open(run, true);
 
@@ -404,7 +404,7 @@ static void *second_guest(void *arg)
 	return NULL;
 }
 
-static void run_two_itses(struct its_run *run)
+static void run_two_itses(struct run *run)
 {
 	struct world *w = its_world_open(run, false);
 	pthread_t second;
@@ -434,99 +434,45 @@ static void run_two_itses(struct its_run *run)
 		const struct account *a = &w->accounts[lpi];
 
 		if (load_acquire(&a->seen) < load_acquire(&a->last_accepted))
-			its_fail(run, "LPI %u: its last accepted signal was not seen", FIRST_LPI + lpi);
+			run_fail(run, "LPI %u: its last accepted signal was not seen", FIRST_LPI + lpi);
 	}
 	/* The shared ones still work. */
 	for (uint32_t event = 0; event < ITS_EVENTS; event++) {
 		const uint64_t before = load_acquire(&w->accounts[event].acknowledges);
 
 		if (vgic_its_signal(w->its[0], 0, event) != 1)
-			its_fail(run, "event %u cannot be signalled any more", event);
+			run_fail(run, "event %u cannot be signalled any more", event);
 		await_sleep(w);
 		if (load_acquire(&w->accounts[event].acknowledges) != before + 1)
-			its_fail(run, "LPI %u is not delivered any more", FIRST_LPI + event);
+			run_fail(run, "LPI %u is not delivered any more", FIRST_LPI + event);
 	}
 	its_world_close(w);
 }
 
 /* ---- The program -------------------------------------------------------------------------------------------------------------- */
 
-#if defined(__SANITIZE_THREAD__)
-#define SLOWER 6u
-#else
-#define SLOWER 1u
-#endif
-
 // clang-format off
-static const struct scenario {
-	const char *name;
-	const char *what;
-	uint64_t iterations;
-	void (*run)(struct its_run *run);
-} scenarios[] = {
-	{ "its_move_exact",     "MOVI, MOVALL and MAPC: as many acknowledges as signals",       12000, run_move_exact },
-	{ "its_move_storm",     "the same while signals merge",                                 12000, run_move_storm },
-	{ "its_configure",      "INV, INVALL, INVLPIR, INVALLR with changing configuration",     5000, run_configure },
-	{ "its_discard",        "nothing passes after DISCARD and MAPD, until MAPTI",            4000, run_discard },
-	{ "its_off",            "nothing of before is delivered after Quiescent=1",              2000, run_its_off },
-	{ "its_lpis_off_exact", "nothing is delivered after RWP=0, the tables hold the rest",     800, run_lpis_off_exact },
-	{ "its_lpis_off_storm", "the same while signals merge",                                   800, run_lpis_off_storm },
-	{ "its_lpis_toggle",    "EnableLPIs off and on without waiting",                         6000, run_lpis_toggle },
-	{ "its_two_itses",      "two ITSes that share LPIs",                                     8000, run_two_itses },
+static const struct scenario scenarios[] = {
+	{ "its_move_exact",     "MOVI, MOVALL and MAPC: as many acknowledges as signals",       12000, 2000, run_move_exact },
+	{ "its_move_storm",     "the same while signals merge",                                 12000, 2000, run_move_storm },
+	{ "its_configure",      "INV, INVALL, INVLPIR, INVALLR with changing configuration",     5000, 833, run_configure },
+	{ "its_discard",        "nothing passes after DISCARD and MAPD, until MAPTI",            4000, 666, run_discard },
+	{ "its_off",            "nothing of before is delivered after Quiescent=1",              2000, 333, run_its_off },
+	{ "its_lpis_off_exact", "nothing is delivered after RWP=0, the tables hold the rest",     800, 133, run_lpis_off_exact },
+	{ "its_lpis_off_storm", "the same while signals merge",                                   800, 133, run_lpis_off_storm },
+	{ "its_lpis_toggle",    "EnableLPIs off and on without waiting",                         6000, 1000, run_lpis_toggle },
+	{ "its_two_itses",      "two ITSes that share LPIs",                                     8000, 1333, run_two_itses },
 };
 // clang-format on
 
-#define NUM_SCENARIOS (sizeof(scenarios) / sizeof(scenarios[0]))
-
-static bool run_scenario(const struct scenario *s, uint64_t iterations, uint64_t seed)
-{
-	struct its_run run = { .name = s->name,
-			       .iterations = iterations ? iterations : s->iterations / SLOWER,
-			       .seed = seed };
-
-	s->run(&run);
-	return load_acquire(&run.failures) == 0;
-}
-
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "scenario", required_argument, NULL, 'c' },
-		{ "iterations", required_argument, NULL, 'n' },
-		{ "seed", required_argument, NULL, 's' },
-		{ NULL, 0, NULL, 0 },
+	static const struct scenario_list list = {
+		.program = "its-stress",
+		.what = "Runs threads against ITSes and LPIs and compares counts afterwards",
+		.scenarios = scenarios,
+		.num = sizeof(scenarios) / sizeof(scenarios[0]),
 	};
-	const char *only = NULL;
-	uint64_t iterations = 0, seed = 1;
-	unsigned number = 0, failed = 0, count = 0;
-	int option;
 
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (option == 'c')
-			only = optarg;
-		else if (option == 'n')
-			iterations = strtoull(optarg, NULL, 0);
-		else if (option == 's')
-			seed = strtoull(optarg, NULL, 0);
-		else
-			return 2;
-	}
-	for (size_t i = 0; i < NUM_SCENARIOS; i++)
-		count += !only || strcmp(only, scenarios[i].name) == 0;
-	if (count == 0) {
-		fprintf(stderr, "no such scenario: %s\n", only);
-		return 2;
-	}
-	printf("1..%u\n# seed %" PRIu64 "\n", count, seed);
-	for (size_t i = 0; i < NUM_SCENARIOS; i++) {
-		bool ok;
-
-		if (only && strcmp(only, scenarios[i].name) != 0)
-			continue;
-		ok = run_scenario(&scenarios[i], iterations, seed);
-		failed += !ok;
-		printf("%s %u - %s: %s\n", ok ? "ok" : "not ok", ++number, scenarios[i].name, scenarios[i].what);
-		fflush(stdout);
-	}
-	return failed ? 1 : 0;
+	return scenario_main(&list, argc, argv);
 }

@@ -57,20 +57,6 @@ void world_pause(struct rng *rng, uint32_t limit)
 		atomic_signal_fence(memory_order_seq_cst);
 }
 
-void its_fail(struct its_run *run, const char *format, ...)
-{
-	char text[300];
-	va_list args;
-
-	if (atomic_fetch_add(&run->failures, 1) >= MAX_PRINTED)
-		return;
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	printf("# %s: %s\n", run->name, text);
-	fflush(stdout);
-}
-
 /* ---- Guest memory: bytes that anyone may touch at any time -------------------------------------- */
 
 static bool ram_has(uint64_t address, size_t size)
@@ -143,15 +129,15 @@ static void note_acknowledge(struct world *w, uint32_t intid, const uint64_t *ep
 	uint64_t number;
 
 	if (intid < FIRST_LPI || intid >= FIRST_LPI + ITS_LPIS) {
-		its_fail(w->run, "INTID %u was acknowledged, which nobody signals", intid);
+		run_fail(w->run, "INTID %u was acknowledged, which nobody signals", intid);
 		return;
 	}
 	a = &w->accounts[intid - FIRST_LPI];
 	if (epochs && (epochs[intid - FIRST_LPI] & 1) && load_acquire(&a->epoch) == epochs[intid - FIRST_LPI])
-		its_fail(w->run, "LPI %u was acknowledged after its path had been closed", intid);
+		run_fail(w->run, "LPI %u was acknowledged after its path had been closed", intid);
 	number = load_acquire(&a->number);
 	if (w->lockstep && a->data != number)
-		its_fail(w->run, "LPI %u: the device wrote %" PRIu64 ", behind the acknowledge there is %" PRIu64,
+		run_fail(w->run, "LPI %u: the device wrote %" PRIu64 ", behind the acknowledge there is %" PRIu64,
 			 intid, number, a->data);
 	if (number > load_relaxed(&a->seen))
 		store_relaxed(&a->seen, number);
@@ -254,14 +240,14 @@ static void signal_once(struct device *d)
 		atomic_fetch_add_explicit(&a->accepted, 1, memory_order_relaxed);
 		store_release(&a->last_accepted, number);
 		if ((epoch & 1) && load_acquire(&a->epoch) == epoch)
-			its_fail(w->run, "device %u event %u: accepted after its path had been closed", d->number,
+			run_fail(w->run, "device %u event %u: accepted after its path had been closed", d->number,
 				 event);
 	} else if (result == -EBUSY) {
 		d->busy++;
 	} else if (result == 0) {
 		d->blocked++;
 	} else {
-		its_fail(w->run, "the signal returned %d", result);
+		run_fail(w->run, "the signal returned %d", result);
 	}
 	if (w->lockstep && result == 1)
 		await_acknowledge(d, a);
@@ -514,7 +500,7 @@ static void start_thread(pthread_t *thread, void *(*main)(void *), void *arg)
 		abort();
 }
 
-struct world *its_world_open(struct its_run *run, bool lockstep)
+struct world *its_world_open(struct run *run, bool lockstep)
 {
 	struct world *w = aligned_alloc(64, (sizeof(*w) + 63) / 64 * 64);
 
@@ -572,13 +558,13 @@ void its_world_settle(struct world *w)
 		nanosleep(&a_moment, NULL);
 	for (uint32_t v = 0; v < ITS_VCPUS; v++) {
 		if (vgic_poll_lines(w->consumers[v].vcpu))
-			its_fail(w->run, "lost wake-up: vCPU %u sleeps and has a line", v);
+			run_fail(w->run, "lost wake-up: vCPU %u sleeps and has a line", v);
 	}
 	broken = vgic_check_at_rest(w->vgic, &intid);
 	if (broken)
-		its_fail(w->run, "at rest %u interrupts cannot be reached, the first is %u", broken, intid);
+		run_fail(w->run, "at rest %u interrupts cannot be reached, the first is %u", broken, intid);
 	if (signals == 0 || accepted == 0)
-		its_fail(w->run, "%" PRIu64 " signals were made and %" PRIu64 " accepted", signals, accepted);
+		run_fail(w->run, "%" PRIu64 " signals were made and %" PRIu64 " accepted", signals, accepted);
 	printf("# %s: %" PRIu64 " signals, %" PRIu64 " accepted, %" PRIu64 " acknowledges\n", w->run->name, signals,
 	       accepted, world_acknowledges(w));
 }

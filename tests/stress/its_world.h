@@ -22,17 +22,14 @@
 
 #include <vgic/vgic.h>
 
+#include "scenario.h"
+
 #define ITS_VCPUS   2u
 #define ITS_ITSES   2u
 #define ITS_DEVICES 3u /* threads; each has its own DeviceID in each ITS */
 #define ITS_EVENTS  8u /* of each device, each with an LPI of its own */
 #define ITS_LPIS    (ITS_DEVICES * ITS_EVENTS)
 #define FIRST_LPI   8192u
-
-#define load_relaxed(p)     atomic_load_explicit((p), memory_order_relaxed)
-#define load_acquire(p)     atomic_load_explicit((p), memory_order_acquire)
-#define store_relaxed(p, v) atomic_store_explicit((p), (v), memory_order_relaxed)
-#define store_release(p, v) atomic_store_explicit((p), (v), memory_order_release)
 
 struct rng {
 	uint64_t state;
@@ -78,15 +75,8 @@ struct device {
 	uint64_t signals, accepted, blocked, busy;
 };
 
-struct its_run {
-	const char *name;
-	uint64_t iterations;
-	uint64_t seed;
-	_Atomic unsigned failures;
-};
-
 struct world {
-	struct its_run *run;
+	struct run *run;
 	struct vgic *vgic;
 	struct vgic_its *its[ITS_ITSES];
 	_Atomic uint8_t *ram;
@@ -105,10 +95,8 @@ struct world {
 	uint64_t num_checked; /* what the scenario counts, so that it cannot have done nothing */
 };
 
-void its_fail(struct its_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
 /* Everything mapped: device d, event e to LPI d * ITS_EVENTS + e, in collection d % ITS_VCPUS, by ITS 0. */
-struct world *its_world_open(struct its_run *run, bool lockstep);
+struct world *its_world_open(struct run *run, bool lockstep);
 void its_world_start_devices(struct world *w);
 /* Stop the devices, wait until nothing moves any more, and check what must hold then. */
 void its_world_settle(struct world *w);

@@ -1,24 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * main.c - options, the list of scenarios, and the report in TAP.
+ * main.c - the list of vgic-stress: scenarios with SGIs, PPIs, SPIs, routes and irqfds. And the pauses that they make.
  */
-#include <errno.h>
-#include <getopt.h>
-#include <inttypes.h>
 #include <sched.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-#ifdef __linux__
-#include <sys/prctl.h>
-#endif
 
 #include "stress.h"
-
-#define MAX_PRINTED_FAILURES 12u
-#define DEFAULT_SEED         1u
 
 // clang-format off
 static const struct scenario scenarios[] = {
@@ -62,26 +49,6 @@ static const struct scenario scenarios[] = {
 };
 // clang-format on
 
-#define NUM_SCENARIOS (sizeof(scenarios) / sizeof(scenarios[0]))
-
-void run_fail(struct run *run, const char *format, ...)
-{
-	const bool is_printed = atomic_fetch_add_explicit(&run->failures, 1, memory_order_relaxed) <
-				MAX_PRINTED_FAILURES;
-	va_list args;
-
-	va_start(args, format);
-	if (is_printed) {
-		flockfile(stdout);
-		printf("# %s: ", run->name);
-		vprintf(format, args);
-		putchar('\n');
-		fflush(stdout);
-		funlockfile(stdout);
-	}
-	va_end(args);
-}
-
 void pause_randomly(struct rng *rng, uint32_t limit)
 {
 	for (uint32_t n = rng_below(rng, limit); n > 0; n--)
@@ -105,127 +72,14 @@ void wait_step(unsigned n)
 		nap();
 }
 
-/* Linux rounds the sleeps of a thread by its timer slack, 50 us by default; new threads inherit it. */
-static void sleep_precisely(void)
-{
-#ifdef __linux__
-	prctl(PR_SET_TIMERSLACK, 1);
-#endif
-}
-
-static void print_usage(FILE *to)
-{
-	fprintf(to,
-		"Usage: vgic-stress [OPTION]...\n"
-		"\n"
-		"Runs threads against libvgic and compares counts afterwards. Reports in TAP.\n"
-		"\n"
-		"  --scenario NAME    run this one only; may be given several times\n"
-		"  --iterations N     amount of work, instead of each scenario's default\n"
-		"  --seed N           seed of the random numbers (default %u)\n"
-		"  --list             list the scenarios\n"
-		"  --help             print this\n",
-		DEFAULT_SEED);
-}
-
-static void print_list(void)
-{
-	for (size_t i = 0; i < NUM_SCENARIOS; i++)
-		printf("%-22s %s\n", scenarios[i].name, scenarios[i].what);
-}
-
-static bool parse_number(const char *text, uint64_t *number)
-{
-	char *end;
-
-	errno = 0;
-	*number = strtoull(text, &end, 0);
-	return errno == 0 && end != text && *end == '\0' && text[0] != '-';
-}
-
-static bool select_scenario(bool *selected, const char *name)
-{
-	for (size_t i = 0; i < NUM_SCENARIOS; i++) {
-		if (strcmp(scenarios[i].name, name) == 0) {
-			selected[i] = true;
-			return true;
-		}
-	}
-	return false;
-}
-
-static bool run_scenario(const struct scenario *s, uint64_t iterations, uint64_t seed, unsigned number)
-{
-	struct run run = { .name = s->name, .iterations = iterations, .seed = seed };
-
-	if (!run.iterations)
-		run.iterations = STRESS_TSAN ? s->tsan_iterations : s->iterations;
-	printf("# %s: %s; --seed %" PRIu64 " --iterations %" PRIu64 "\n", s->name, s->what, run.seed, run.iterations);
-	fflush(stdout);
-	s->run(&run);
-	if (run_has_failed(&run))
-		printf("# %s: %u failures\n", s->name, load_relaxed(&run.failures));
-	printf("%s %u - %s\n", run_has_failed(&run) ? "not ok" : "ok", number, s->name);
-	fflush(stdout);
-	return !run_has_failed(&run);
-}
-
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "scenario", required_argument, NULL, 's' }, { "iterations", required_argument, NULL, 'i' },
-		{ "seed", required_argument, NULL, 'r' },     { "list", no_argument, NULL, 'l' },
-		{ "help", no_argument, NULL, 'h' },           { NULL, 0, NULL, 0 },
+	static const struct scenario_list list = {
+		.program = "vgic-stress",
+		.what = "Runs threads against libvgic and compares counts afterwards",
+		.scenarios = scenarios,
+		.num = sizeof(scenarios) / sizeof(scenarios[0]),
 	};
-	bool selected[NUM_SCENARIOS] = { false };
-	uint64_t iterations = 0, seed = DEFAULT_SEED;
-	unsigned wanted = 0, number = 0;
-	bool all = true, passed = true;
-	int option;
 
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (option) {
-		case 's':
-			if (!select_scenario(selected, optarg)) {
-				fprintf(stderr, "vgic-stress: there is no scenario '%s' (see --list)\n", optarg);
-				return 2;
-			}
-			all = false;
-			break;
-		case 'i':
-			if (!parse_number(optarg, &iterations) || iterations == 0) {
-				fprintf(stderr, "vgic-stress: --iterations wants a number above 0, not '%s'\n", optarg);
-				return 2;
-			}
-			break;
-		case 'r':
-			if (!parse_number(optarg, &seed)) {
-				fprintf(stderr, "vgic-stress: --seed wants a number, not '%s'\n", optarg);
-				return 2;
-			}
-			break;
-		case 'l':
-			print_list();
-			return 0;
-		case 'h':
-			print_usage(stdout);
-			return 0;
-		default:
-			print_usage(stderr);
-			return 2;
-		}
-	}
-	if (optind < argc) {
-		fprintf(stderr, "vgic-stress: unexpected argument '%s'\n", argv[optind]);
-		return 2;
-	}
-	for (size_t i = 0; i < NUM_SCENARIOS; i++)
-		wanted += all || selected[i];
-	sleep_precisely();
-	printf("1..%u\n", wanted);
-	for (size_t i = 0; i < NUM_SCENARIOS; i++) {
-		if (all || selected[i])
-			passed &= run_scenario(&scenarios[i], iterations, seed, ++number);
-	}
-	return passed ? 0 : 1;
+	return scenario_main(&list, argc, argv);
 }

@@ -11,11 +11,9 @@
  * was restored from it, and the next begins with nothing pending.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +21,7 @@
 #include <vgic/state.h>
 
 #include "gic_regs.h"
+#include "scenario.h"
 
 #define NUM_DEVICES 3u
 #define NUM_EVENTS  16u /* of each device, each with an LPI of its own; two of one device share one */
@@ -41,11 +40,6 @@
 #define ITT(d)     (RAM_BASE + 0x70000 + 0x1000 * (uint64_t)(d))
 #define DIST_BASE  UINT64_C(0x08000000)
 
-#define load_relaxed(p)     atomic_load_explicit((p), memory_order_relaxed)
-#define load_acquire(p)     atomic_load_explicit((p), memory_order_acquire)
-#define store_relaxed(p, v) atomic_store_explicit((p), (v), memory_order_relaxed)
-#define store_release(p, v) atomic_store_explicit((p), (v), memory_order_release)
-
 struct stress;
 
 struct device {
@@ -61,7 +55,7 @@ struct device {
 };
 
 struct stress {
-	const char *name;
+	struct run *run;
 	bool may_be_off; /* the guest switches the ITS off and on */
 	struct vgic *vgic, *other;
 	struct vgic_its *its;
@@ -69,25 +63,11 @@ struct stress {
 	uint32_t queue_at;
 	struct device devices[NUM_DEVICES];
 	_Atomic bool over;
-	_Atomic unsigned failures;
 	uint64_t seen[NUM_DEVICES][NUM_EVENTS]; /* accepted at the last save */
 	uint64_t seen_message[NUM_DEVICES];
 	uint64_t random;
 	uint64_t num_pending, num_clear; /* what the images had, so that they cannot all have been alike */
 };
-
-__attribute__((format(printf, 2, 3))) static void fail(struct stress *s, const char *format, ...)
-{
-	va_list args;
-
-	if (atomic_fetch_add(&s->failures, 1) >= 10)
-		return;
-	va_start(args, format);
-	printf("# %s: ", s->name);
-	vprintf(format, args);
-	printf("\n");
-	va_end(args);
-}
 
 static uint64_t random_next(uint64_t *state)
 {
@@ -230,7 +210,7 @@ static void note(struct device *d, _Atomic uint64_t *accepted, int r)
 	if (r == 1)
 		store_release(accepted, load_relaxed(accepted) + 1);
 	else if (r != -EAGAIN && !(r == -EBUSY && d->stress->may_be_off))
-		fail(d->stress, "a signal returned %d", r);
+		run_fail(d->stress->run, "a signal returned %d", r);
 	else if (d->refused++ % 8 == 0)
 		sched_yield();
 	store_release(&d->turns, load_relaxed(&d->turns) + 1);
@@ -352,8 +332,8 @@ static void check_lpis(struct stress *s, const uint8_t *image, size_t size)
 		const bool pending = lpi_is_pending(image, size, i);
 
 		if (pending != accepted[i])
-			fail(s, "LPI %u: %saccepted, but %spending in the image", FIRST_LPI + i,
-			     accepted[i] ? "" : "not ", pending ? "" : "not ");
+			run_fail(s->run, "LPI %u: %saccepted, but %spending in the image", FIRST_LPI + i,
+				 accepted[i] ? "" : "not ", pending ? "" : "not ");
 		s->num_pending += pending;
 		s->num_clear += !pending;
 	}
@@ -366,7 +346,7 @@ static void check_messages(struct stress *s, const uint8_t *image, size_t size)
 		const uint64_t now = load_acquire(&s->devices[d].accepted_message);
 
 		if (now != s->seen_message[d] && !spi_is_pending(image, size, FIRST_SPI + d))
-			fail(s, "SPI %u: accepted, but not pending in the image", FIRST_SPI + d);
+			run_fail(s->run, "SPI %u: accepted, but not pending in the image", FIRST_SPI + d);
 		s->seen_message[d] = now;
 	}
 }
@@ -411,7 +391,7 @@ static void check_restored(struct stress *s, const uint8_t *image, size_t size)
 	int err = vgic_restore(s->other, image, size, NULL);
 
 	if (err) {
-		fail(s, "the image was refused: %d", err);
+		run_fail(s->run, "the image was refused: %d", err);
 		return;
 	}
 	for (uint32_t i = 0; i < NUM_LPIS; i++)
@@ -420,7 +400,7 @@ static void check_restored(struct stress *s, const uint8_t *image, size_t size)
 		pending += spi_is_pending(image, size, FIRST_SPI + d);
 	taken = drain(s->other);
 	if (taken != pending)
-		fail(s, "%" PRIu64 " are pending in the image, %" PRIu64 " were delivered", pending, taken);
+		run_fail(s->run, "%" PRIu64 " are pending in the image, %" PRIu64 " were delivered", pending, taken);
 }
 
 /* The guest goes on elsewhere: paused before the save, and until all is taken. */
@@ -469,100 +449,63 @@ static void round_of_storm(struct stress *s)
 
 /* ---- The program --------------------------------------------------------------------------------------------- */
 
-#if defined(__SANITIZE_THREAD__)
-#define SLOWER 6u
-#else
-#define SLOWER 1u
-#endif
-
-// clang-format off
-static const struct scenario {
-	const char *name;
-	const char *what;
-	uint64_t iterations;
-	void (*round)(struct stress *s);
-} scenarios[] = {
-	{ "state_pause", "what is accepted is in the image, nothing else is",    150, round_of_pause },
-	{ "state_storm", "saves and pauses at any moment, images that restore",  400, round_of_storm },
-};
-// clang-format on
-
-#define NUM_SCENARIOS (sizeof(scenarios) / sizeof(scenarios[0]))
-
-static bool run_scenario(const struct scenario *scenario, uint64_t iterations, uint64_t seed)
+static void run_rounds(struct run *run, void (*round)(struct stress *s))
 {
 	struct stress *s = calloc(1, sizeof(*s));
-	bool ok;
 
 	if (!s)
 		abort();
-	s->name = scenario->name;
-	s->random = seed * 2 + 1;
-	s->may_be_off = scenario->round == round_of_storm;
+	s->run = run;
+	s->random = run->seed * 2 + 1;
+	s->may_be_off = round == round_of_storm;
 	set_up(s);
 	for (uint32_t i = 0; i < NUM_DEVICES; i++) {
-		s->devices[i] = (struct device){ .stress = s, .number = i, .random = (seed << 8 | i) * 2 + 1 };
+		s->devices[i] = (struct device){ .stress = s, .number = i, .random = (run->seed << 8 | i) * 2 + 1 };
 		if (pthread_create(&s->devices[i].thread, NULL, run_device, &s->devices[i]))
 			abort();
 	}
-	for (uint64_t i = 0; i < iterations && load_relaxed(&s->failures) == 0; i++)
-		scenario->round(s);
+	for (uint64_t i = 0; i < run->iterations && !run_has_failed(run); i++)
+		round(s);
 	store_release(&s->over, true);
 	for (uint32_t i = 0; i < NUM_DEVICES; i++) {
 		pthread_join(s->devices[i].thread, NULL);
-		if (!s->devices[i].refused && load_relaxed(&s->failures) == 0)
-			fail(s, "device %u was never told to come again", i);
+		if (!s->devices[i].refused && !run_has_failed(run))
+			run_fail(run, "device %u was never told to come again", i);
 	}
-	if (scenario->round == round_of_pause && (!s->num_pending || !s->num_clear))
-		fail(s, "%" PRIu64 " LPIs were pending, %" PRIu64 " not: nothing was checked", s->num_pending,
-		     s->num_clear);
-	ok = load_relaxed(&s->failures) == 0;
+	if (round == round_of_pause && (!s->num_pending || !s->num_clear))
+		run_fail(run, "%" PRIu64 " LPIs were pending, %" PRIu64 " not: nothing was checked", s->num_pending,
+			 s->num_clear);
 	vgic_destroy(s->vgic);
 	vgic_destroy(s->other);
 	free(s->ram);
 	free(s);
-	return ok;
 }
+
+static void run_pause(struct run *run)
+{
+	run_rounds(run, round_of_pause);
+}
+
+static void run_storm(struct run *run)
+{
+	run_rounds(run, round_of_storm);
+}
+
+// clang-format off
+static const struct scenario scenarios[] = {
+	{ "state_pause", "what is accepted is in the image, nothing else is",    150, 25, run_pause },
+	{ "state_storm", "saves and pauses at any moment, images that restore",  400, 66, run_storm },
+};
+// clang-format on
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "scenario", required_argument, NULL, 'c' },
-		{ "iterations", required_argument, NULL, 'n' },
-		{ "seed", required_argument, NULL, 's' },
-		{ NULL, 0, NULL, 0 },
+	static const struct scenario_list list = {
+		.program = "state-stress",
+		.what = "Saves a controller while threads signal, and compares what is in the image",
+		.scenarios = scenarios,
+		.num = sizeof(scenarios) / sizeof(scenarios[0]),
 	};
-	const char *only = NULL;
-	uint64_t iterations = 0, seed = 1;
-	unsigned number = 0, failed = 0, count = 0;
-	int option;
 
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (option == 'c')
-			only = optarg;
-		else if (option == 'n')
-			iterations = strtoull(optarg, NULL, 0);
-		else if (option == 's')
-			seed = strtoull(optarg, NULL, 0);
-		else
-			return 2;
-	}
-	for (size_t i = 0; i < NUM_SCENARIOS; i++)
-		count += !only || strcmp(only, scenarios[i].name) == 0;
-	if (count == 0) {
-		fprintf(stderr, "no such scenario: %s\n", only);
-		return 2;
-	}
-	printf("1..%u\n# seed %" PRIu64 "\n", count, seed);
-	for (size_t i = 0; i < NUM_SCENARIOS; i++) {
-		bool ok;
-
-		if (only && strcmp(only, scenarios[i].name) != 0)
-			continue;
-		ok = run_scenario(&scenarios[i], iterations ? iterations : scenarios[i].iterations / SLOWER, seed);
-		failed += !ok;
-		printf("%s %u - %s: %s\n", ok ? "ok" : "not ok", ++number, scenarios[i].name, scenarios[i].what);
-		fflush(stdout);
-	}
-	return failed ? 1 : 0;
+	return scenario_main(&list, argc, argv);
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stress.h - what every stress scenario uses: its parameters, its failures,
- * random numbers, and the list of scenarios.
+ * stress.h - what every scenario of vgic-stress uses: random numbers, pauses, and the
+ * list of scenarios. What all programs of scenarios share is in scenario.h.
  *
- * A scenario does a counted amount of work and then compares counts. Nothing in
- * it depends on time: a lost interrupt or a lost wake-up shows as a controller
+ * Nothing in a scenario depends on time: a lost interrupt or a lost wake-up shows as a controller
  * that has come to rest with something left to do.
  */
 #ifndef STRESS_STRESS_H
@@ -14,47 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define load_relaxed(p)     atomic_load_explicit((p), memory_order_relaxed)
-#define load_acquire(p)     atomic_load_explicit((p), memory_order_acquire)
-#define store_relaxed(p, v) atomic_store_explicit((p), (v), memory_order_relaxed)
-#define store_release(p, v) atomic_store_explicit((p), (v), memory_order_release)
-
-/* Sanitizers that make everything slower, or that keep signals back until the next system call. */
-#if defined(__SANITIZE_THREAD__)
-#define STRESS_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define STRESS_TSAN 1
-#endif
-#endif
-#ifndef STRESS_TSAN
-#define STRESS_TSAN 0
-#endif
-
-/* One run of one scenario. */
-struct run {
-	const char *name;
-	uint64_t iterations;
-	uint64_t seed;
-	_Atomic unsigned failures;
-};
-
-struct scenario {
-	const char *name;
-	const char *what;
-	uint64_t iterations;      /* by default */
-	uint64_t tsan_iterations; /* the same under ThreadSanitizer */
-	void (*run)(struct run *run);
-};
-
-/* Count a failure, and print the first ones. Any thread. */
-void run_fail(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-/* Has the run failed? Threads that see it stop early. */
-static inline bool run_has_failed(struct run *run)
-{
-	return load_relaxed(&run->failures) != 0;
-}
+#include "scenario.h"
 
 /* ---- Random numbers: one generator for each thread, all derived from the run's seed ---- */
 
