@@ -16,6 +16,7 @@
 #include "its.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "baser.h"
 #include "gic_regs.h"
@@ -383,8 +384,8 @@ static uint64_t baser_read(const struct frame_access *a)
 
 static void forget_collections(struct vgic_its *its)
 {
-	for (uint32_t i = 0; i < ITS_MAX_COLLECTIONS; i++)
-		its->collections[i] = IRQ_NO_TARGET;
+	_Static_assert(IRQ_NO_TARGET == 0xffff, "every byte of it is the same");
+	memset(its->collections, 0xff, ITS_MAX_COLLECTIONS * sizeof(its->collections[0]));
 }
 
 /* A table that is taken away takes along what was in it. */

@@ -46,6 +46,29 @@ enum its_kind {
 	ITS_NUM_KINDS,
 };
 
+/* Those of "its_hostile". */
+enum hostile_kind {
+	HOSTILE_FILL,        /* address, length, bytes */
+	HOSTILE_POKE64,      /* address, number */
+	HOSTILE_COMMANDS,    /* ITS; number of commands, each as in its_format.h: written to the queue and submitted */
+	HOSTILE_RAW_QUEUE,   /* ITS; number of bytes, the bytes: the same */
+	HOSTILE_CHANGE,      /* after how many accesses, number: then this is where the access is; the flag: it fails */
+	HOSTILE_HOLE,        /* address; the flag: none */
+	HOSTILE_ITS_WRITE,   /* ITS; width, offset, number; the flag: the work is done to its end */
+	HOSTILE_ITS_READ,    /* ITS; width, offset */
+	HOSTILE_REDIST,      /* vCPU; width, offset, number */
+	HOSTILE_SIGNAL,      /* ITS; device, event */
+	HOSTILE_TAKE,        /* vCPU */
+	HOSTILE_WORK,        /* a part; the flag: all */
+	HOSTILE_SET_UP,      /* as a kernel does */
+	HOSTILE_TABLES,      /* ITS; the flag: restore, else save */
+	HOSTILE_MOVE,        /* save and restore */
+	HOSTILE_PENDING,     /* save the pending tables */
+	HOSTILE_RESET,       /* the flag: of the ITS alone */
+	HOSTILE_SIGNAL_ADDR, /* ITS; device, event: by the doorbell's address */
+	HOSTILE_NUM_KINDS,
+};
+
 /* ---- Guest memory ---- */
 
 #define RAM_BASE UINT64_C(0x40000000)

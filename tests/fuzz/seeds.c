@@ -3,7 +3,7 @@
  * Makes a fuzz target's seed of what a test did: reads the record of a lockstep
  * test from standard input, and writes the same sequence as an input.
  *
- * Usage: fuzz-seeds mmio|its <RECORD >INPUT
+ * Usage: fuzz-seeds mmio|its|its_hostile <RECORD >INPUT
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -306,20 +306,24 @@ static void put_place(uint64_t value)
 	put_plain(value - its_places[best]);
 }
 
-/* The four records of a command, and whether the next one submits it. */
-static void put_command(const struct record *r)
+/* The four records of a command. */
+static void put_command(const struct record *r, bool hostile)
 {
 	const uint64_t dw[4] = { r[0].value, r[1].value, r[2].value, r[3].value };
 	const uint64_t dw2 = dw[2] & ~ITS_CMD_VALID;
 	const unsigned opcode = dw[0] & 0xff;
 
 	if (opcode >= ITS_COMMAND_VALID || (dw[0] & 0xffffff00) || (dw[3] && opcode != ITS_CMD_MOVALL)) {
-		put_u8(ITS_RAW_COMMAND | r->vcpu << 5);
+		put_u8((hostile ? HOSTILE_RAW_QUEUE : ITS_RAW_COMMAND) | r->vcpu << 5);
+		if (hostile)
+			put_u8(ITS_CMD_SIZE);
 		for (unsigned i = 0; i < 4; i++)
 			put_uint(dw[i], 8);
 		return;
 	}
-	put_u8(ITS_COMMAND | r->vcpu << 5);
+	put_u8((hostile ? HOSTILE_COMMANDS : ITS_COMMAND) | r->vcpu << 5);
+	if (hostile)
+		put_u8(0);
 	put_u8(opcode | (dw[2] & ITS_CMD_VALID ? ITS_COMMAND_VALID : 0));
 	put_plain(dw[0] >> 32);
 	put_plain(dw[1] & UINT32_MAX);
@@ -358,7 +362,7 @@ static void put_its(const struct record *r)
 {
 	if (is(r, "command")) {
 		if (r->where == 0)
-			put_command(r);
+			put_command(r, false);
 	} else if (is(r, "its-write")) {
 		put_its_access(ITS_WRITE, r, true);
 	} else if ((is(r, "write") || is(r, "read")) && r->vcpu != PAIR_DIST) {
@@ -392,7 +396,41 @@ static void put_its(const struct record *r)
 	}
 }
 
-/* ---- Both ---- */
+/* The same sequence as the target without the reference has it: each command is submitted by itself. */
+static void put_hostile(const struct record *r)
+{
+	if (is(r, "command")) {
+		if (r->where == 0)
+			put_command(r, true);
+	} else if (is(r, "its-write")) {
+		if (r->where != GITS_CWRITER)
+			put_its_access(HOSTILE_ITS_WRITE | ITS_FLAG, r, true);
+	} else if (is(r, "write") && r->vcpu != PAIR_DIST) {
+		put_its_access(HOSTILE_REDIST, r, true);
+	} else if (is(r, "signal")) {
+		put_u8(HOSTILE_SIGNAL | r->vcpu << 5);
+		put_plain(r->where);
+		put_plain(r->value);
+	} else if (is(r, "icc-read") && r->where == VGIC_ICC_IAR1_EL1) {
+		put_u8(HOSTILE_TAKE | r->vcpu << 5);
+	} else if (is(r, "poke") && r->how == 8) {
+		put_u8(HOSTILE_POKE64);
+		put_place(r->where);
+		put_place(r->value);
+	} else if (is(r, "poke")) {
+		put_u8(HOSTILE_FILL);
+		put_place(r->where);
+		put_u8(1);
+		put_u8((unsigned)r->value);
+	} else if (is(r, "hole")) {
+		put_u8(HOSTILE_HOLE | (r->where == 0 ? ITS_FLAG : 0));
+		put_place(r->where);
+	} else if (is(r, "move") || is(r, "reset")) {
+		put_u8(is(r, "move") ? HOSTILE_MOVE : HOSTILE_RESET);
+	}
+}
+
+/* ---- All ---- */
 
 static void read_records(void)
 {
@@ -408,12 +446,13 @@ static void read_records(void)
 int main(int argc, char **argv)
 {
 	static struct pair pair;
-	const bool mmio = argc == 2 && strcmp(argv[1], "mmio") == 0;
+	const char *target = argc == 2 ? argv[1] : "";
+	const bool mmio = strcmp(target, "mmio") == 0, hostile = strcmp(target, "its_hostile") == 0;
 	uint32_t num_vcpus, num_spis, features, revision;
 	int profile;
 
-	if (!mmio && (argc != 2 || strcmp(argv[1], "its") != 0)) {
-		fprintf(stderr, "Usage: fuzz-seeds mmio|its <RECORD >INPUT\n\n"
+	if (!mmio && !hostile && strcmp(target, "its") != 0) {
+		fprintf(stderr, "Usage: fuzz-seeds mmio|its|its_hostile <RECORD >INPUT\n\n"
 				"Makes an input of the fuzz target of a lockstep test's record (its --record FILE).\n");
 		return 2;
 	}
@@ -431,10 +470,11 @@ int main(int argc, char **argv)
 	} else {
 		if (num_vcpus > ITS_MAX_VCPUS)
 			fail("more vCPUs than the target has");
+		/* The lockstep tests set everything up by themselves. */
 		put_u8((profile == VGIC_PROFILE_KVM ? ITS_CONFIG_KVM : 0) | (num_vcpus - 1) << 1 | num_itses << 3 |
 		       ITS_CONFIG_BARE);
 		for (unsigned i = 0; i < num_records; i++)
-			put_its(&records[i]);
+			hostile ? put_hostile(&records[i]) : put_its(&records[i]);
 	}
 	return fflush(stdout) == 0 ? 0 : 1;
 }
