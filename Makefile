@@ -19,6 +19,7 @@ SLOW  := 1
 CHECK_GROUPS := \
 	lint:$(BUILD):!scripts/lint,--quick:25 \
 	unit:$(BUILD):unit:15 \
+	failure:$(BUILD):failure:20 \
 	conformance:$(BUILD):conformance:30 \
 	embedding:$(BUILD):embedding:30 \
 	instructions:$(BUILD):instructions:30 \
@@ -30,6 +31,7 @@ CHECK_GROUPS := \
 	oracle:$(BUILD):oracle:60 \
 	qemu-diff:$(BUILD):qemu:30 \
 	asan-unit:$(ASAN):unit:35 \
+	asan-failure:$(ASAN):failure:40 \
 	asan-conformance:$(ASAN):conformance:40 \
 	asan-corpora:$(ASAN):fuzz:30 \
 	asan-stress:$(ASAN):stress:110 \

@@ -125,8 +125,8 @@ bool its_table_is_valid(const struct vgic_its *its, enum its_table table);
 uint64_t its_table_address(const struct vgic_its *its, enum its_table table);
 uint64_t its_table_entries(const struct vgic_its *its, enum its_table table);
 
-/* Where the entry of a DeviceID is. False if there is none. */
-bool its_device_entry_address(struct vgic_its *its, uint32_t devid, uint64_t *address);
+/* Where the entry of a DeviceID is. Returns 0, -ENOENT if there is none, or -EFAULT if level 1 cannot be read. */
+int its_device_entry_address(struct vgic_its *its, uint32_t devid, uint64_t *address);
 
 /* Does the guest's device table have an entry for a DeviceID? */
 bool its_device_id_is_valid(struct vgic_its *its, uint32_t devid);

@@ -210,10 +210,11 @@ static int save_device(struct tables *t, uint32_t i)
 	const struct its_image_device *d = &t->image.devices[i];
 	const uint32_t next = i + 1 < t->image.num_devices ? d[1].devid - d->devid : 0;
 	uint64_t address;
-	int err;
+	int err = d->devid < num_device_entries(t->its) ? its_device_entry_address(t->its, d->devid, &address) :
+							  -ENOENT;
 
-	if (d->devid >= num_device_entries(t->its) || !its_device_entry_address(t->its, d->devid, &address))
-		return -EINVAL;
+	if (err)
+		return err == -ENOENT ? -EINVAL : err;
 	err = save_itt(t, d);
 	return err ? err : write_entry(t, address, make_dte(d, next < DTE_NEXT_MAX ? next : DTE_NEXT_MAX));
 }

@@ -7,6 +7,8 @@
  * there are, as they would in hardware, and hold the state when it is saved. All
  * limits are num_*, compared with < or >= in 64 bits.
  */
+#include <errno.h>
+
 #include "gic_regs.h"
 #include "guestmem.h"
 #include "its.h"
@@ -58,7 +60,7 @@ uint32_t its_num_collections(const struct vgic_its *its)
 }
 
 /* Level 1 of an indirect table is read from guest memory at each use. */
-bool its_device_entry_address(struct vgic_its *its, uint32_t devid, uint64_t *address)
+int its_device_entry_address(struct vgic_its *its, uint32_t devid, uint64_t *address)
 {
 	const uint64_t baser = its->baser[ITS_TABLE_DEVICES];
 	const uint64_t num_per_page = ITS_TABLE_PAGE / ITS_ENTRY_SIZE;
@@ -66,18 +68,18 @@ bool its_device_entry_address(struct vgic_its *its, uint32_t devid, uint64_t *ad
 
 	if (!(baser & GITS_BASER_INDIRECT)) {
 		if (devid >= table_entries(baser))
-			return false;
+			return -ENOENT;
 		*address = table_address(baser) + (uint64_t)devid * ITS_ENTRY_SIZE;
-		return true;
+		return 0;
 	}
 	if (devid / num_per_page >= table_entries(baser))
-		return false;
+		return -ENOENT;
 	if (!guest_read_u64(its->vgic, table_address(baser) + devid / num_per_page * ITS_ENTRY_SIZE, &level1))
-		return false;
+		return -EFAULT;
 	if (!(level1 & GITS_LEVEL1_VALID))
-		return false;
+		return -ENOENT;
 	*address = (level1 & GITS_LEVEL1_ADDRESS) + devid % num_per_page * ITS_ENTRY_SIZE;
-	return true;
+	return 0;
 }
 
 bool its_device_id_is_valid(struct vgic_its *its, uint32_t devid)
@@ -86,5 +88,6 @@ bool its_device_id_is_valid(struct vgic_its *its, uint32_t devid)
 
 	if (devid >= UINT64_C(1) << its->device_id_bits || !its_table_is_valid(its, ITS_TABLE_DEVICES))
 		return false;
-	return its_device_entry_address(its, devid, &address) && guest_range_exists(its->vgic, address, ITS_ENTRY_SIZE);
+	return its_device_entry_address(its, devid, &address) == 0 &&
+	       guest_range_exists(its->vgic, address, ITS_ENTRY_SIZE);
 }

@@ -135,7 +135,8 @@ enum vgic_attr_group {
  *   -EINVAL  a NULL pointer; the upper half of the attribute names no vCPU (not looked at for DIST_REGS); a value that
  *            is refused; LEVEL_INFO with bits 31:10 other than 0 or an INTID that is no multiple of 32
  *   -EBUSY   a vCPU is between vgic_enter_guest() and vgic_exit_guest()
- *   -EFAULT  guest memory could not be accessed (VGIC_CTRL_SAVE_PENDING_TABLES). Words before may have been written
+ *   -EFAULT  guest memory could not be accessed (VGIC_CTRL_SAVE_PENDING_TABLES). Words before may have been written;
+ *            what GICR_PENDBASER.PTZ said of a table that is complete is forgotten
  *   -ENOMEM  no memory (VGIC_CTRL_SAVE_PENDING_TABLES)
  *   -EEXIST  VGIC_GRP_ADDR: a set of another address than the frame has
  *   -ENOENT  VGIC_ADDR_REDIST_REGION: there is no region of that index
