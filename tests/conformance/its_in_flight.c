@@ -354,6 +354,60 @@ static void unmappings_hold_wherever_a_signal_is(void **state)
 	overtake_anywhere(replace_it, judge_promise);
 }
 
+/* From a machine in which the event leads to another LPI, and another event to this one. Nothing is pending there. */
+static void restore_another(struct machine *m)
+{
+	struct machine *other = boot_mapped();
+	size_t size = 0;
+	void *image;
+
+	map_event(other, 1, 0, 9000, 0);
+	map_event(other, 1, 1, 8192, 0);
+	assert_int_equal(vgic_save_size(other->vgic, &size), 0);
+	image = malloc(size);
+	assert_int_equal(vgic_save(other->vgic, image, size, &size), 0);
+	machine_stop(other);
+	assert_int_equal(vgic_restore(m->vgic, image, size, NULL), 0);
+	free(image);
+}
+
+/* It came before, and is gone; or it came after, to where the event leads now. */
+static void judge_restore(struct overtaken *o)
+{
+	assert_false(in_flight_is_pending(o->m->vgic, 8192));
+	if (in_flight_is_pending(o->m->vgic, 9000)) {
+		assert_int_equal(o->result, 1);
+		expect_only(o->m, 0, 9000);
+	}
+	expect_nothing(o->m);
+	/* No hint and no mapping of before is in the way of what comes now. */
+	assert_int_equal(msi(o->m, 1, 1), 1);
+	expect_only(o->m, 0, 8192);
+}
+
+static void restores_hold_wherever_a_signal_is(void **state)
+{
+	(void)state;
+	overtake_anywhere(restore_another, judge_restore);
+}
+
+static void reset_it(struct machine *m)
+{
+	assert_int_equal(vgic_reset(m->vgic), 0);
+}
+
+static void judge_reset(struct overtaken *o)
+{
+	assert_false(in_flight_is_pending(o->m->vgic, 8192));
+	expect_nothing(o->m);
+}
+
+static void resets_hold_wherever_a_signal_is(void **state)
+{
+	(void)state;
+	overtake_anywhere(reset_it, judge_reset);
+}
+
 static void move_it(struct machine *m)
 {
 	its_run(m, 0, cmd_movi(1, 0, 1));
@@ -561,6 +615,8 @@ int main(void)
 		cmocka_unit_test(quiescent_holds_wherever_a_signal_is),
 		cmocka_unit_test(quiescent_holds_at_the_second_look_too),
 		cmocka_unit_test(unmappings_hold_wherever_a_signal_is),
+		cmocka_unit_test(restores_hold_wherever_a_signal_is),
+		cmocka_unit_test(resets_hold_wherever_a_signal_is),
 		cmocka_unit_test(moves_hold_wherever_a_signal_is),
 		cmocka_unit_test(rwp_holds_wherever_a_signal_is),
 		cmocka_unit_test(a_node_that_is_used_again_shows_one_translation),
