@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "gic_regs.h"
+#include "its_routes.h"
 #include "its_world.h"
 
 /* ---- What must hold at rest ----------------------------------------------------------------------------- */
@@ -55,12 +56,17 @@ static void check_at_rest(struct world *w)
 	check_last_seen(w);
 }
 
-static void finish(struct world *w)
+void its_stress_check(struct world *w)
 {
 	its_world_settle(w);
 	check_at_rest(w);
 	if (w->num_checked == 0)
 		run_fail(w->run, "nothing was checked");
+}
+
+static void finish(struct world *w)
+{
+	its_stress_check(w);
 	its_world_close(w);
 }
 
@@ -462,6 +468,8 @@ static const struct scenario scenarios[] = {
 	{ "its_lpis_off_storm", "the same while signals merge",                                   800, 133, run_lpis_off_storm },
 	{ "its_lpis_toggle",    "EnableLPIs off and on without waiting",                         6000, 1000, run_lpis_toggle },
 	{ "its_two_itses",      "two ITSes that share LPIs",                                     8000, 1333, run_two_itses },
+	{ "its_pause_exact",    "routes, masks, pauses: as many acknowledges as events",        20000, 3333, run_its_pause_exact },
+	{ "its_pause_duel",     "one event, one end of a mask, one of a pause, round by round", 20000, 3333, run_its_pause_duel },
 };
 // clang-format on
 

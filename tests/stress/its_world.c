@@ -233,7 +233,7 @@ static void signal_once(struct device *d)
 		a->data = number;
 	}
 	store_release(&a->number, number);
-	result = vgic_its_signal(w->its[0], d->number, event);
+	result = w->signal ? w->signal(w->signal_context, d, event) : vgic_its_signal(w->its[0], d->number, event);
 	d->signals++;
 	if (result == 1) {
 		d->accepted++;
@@ -440,8 +440,10 @@ static void make_controller(struct world *w)
 {
 	/* Ids that are no indices. */
 	struct vgic_vcpu_config vcpus[ITS_VCPUS] = { { .id = 7, .affinity = 0 }, { .id = 0, .affinity = 1 } };
-	const struct vgic_its_config itses[ITS_ITSES] = { { .max_devices = 8, .max_translations = 64 },
-							  { .max_devices = 8, .max_translations = 64 } };
+	const struct vgic_its_config itses[ITS_ITSES] = {
+		{ .max_devices = 8, .max_translations = 64, .has_base = true, .base = ITS_WORLD_BASE },
+		{ .max_devices = 8, .max_translations = 64 }
+	};
 	struct vgic_config config;
 
 	vgic_config_init(&config, VGIC_PROFILE_NATIVE);
@@ -538,6 +540,16 @@ void its_world_start_devices(struct world *w)
 	}
 }
 
+void its_world_join_devices(struct world *w)
+{
+	if (w->joined)
+		return;
+	store_release(&w->over, true);
+	for (uint32_t d = 0; d < ITS_DEVICES; d++)
+		pthread_join(w->devices[d].thread, NULL);
+	w->joined = true;
+}
+
 void its_world_settle(struct world *w)
 {
 	const struct timespec a_moment = { .tv_nsec = 50000 };
@@ -545,9 +557,8 @@ void its_world_settle(struct world *w)
 	uint32_t intid = 0;
 	unsigned broken;
 
-	store_release(&w->over, true);
+	its_world_join_devices(w);
 	for (uint32_t d = 0; d < ITS_DEVICES; d++) {
-		pthread_join(w->devices[d].thread, NULL);
 		signals += w->devices[d].signals;
 		accepted += w->devices[d].accepted;
 	}

@@ -31,6 +31,8 @@
 #define ITS_LPIS    (ITS_DEVICES * ITS_EVENTS)
 #define FIRST_LPI   8192u
 
+#define ITS_WORLD_BASE UINT64_C(0x08080000) /* of ITS 0 */
+
 struct rng {
 	uint64_t state;
 };
@@ -81,6 +83,9 @@ struct world {
 	struct vgic_its *its[ITS_ITSES];
 	_Atomic uint8_t *ram;
 	uint32_t queue_at[ITS_ITSES];
+	/* How devices signal, if not by vgic_its_signal(); returns as that. Set before they start. */
+	int (*signal)(void *context, struct device *device, uint32_t event);
+	void *signal_context;
 	bool lockstep;
 	_Atomic uint32_t delay; /* steps at most that a vCPU lets its interrupts wait, so that some are pending */
 	struct rng rng;         /* the guest's */
@@ -90,6 +95,7 @@ struct world {
 	pthread_t worker;
 	sem_t work;
 	_Atomic bool over;    /* devices end */
+	bool joined;          /* they have */
 	_Atomic bool gate;    /* closed: devices stay where they hold nothing back, vCPUs where they sleep */
 	_Atomic bool stop;    /* vCPUs and worker end */
 	uint64_t num_checked; /* what the scenario counts, so that it cannot have done nothing */
@@ -98,7 +104,9 @@ struct world {
 /* Everything mapped: device d, event e to LPI d * ITS_EVENTS + e, in collection d % ITS_VCPUS, by ITS 0. */
 struct world *its_world_open(struct run *run, bool lockstep);
 void its_world_start_devices(struct world *w);
-/* Stop the devices, wait until nothing moves any more, and check what must hold then. */
+/* Stop the devices: each ends what it has begun. */
+void its_world_join_devices(struct world *w);
+/* That, if it has not been done; wait until nothing moves any more, and check what must hold then. */
 void its_world_settle(struct world *w);
 void its_world_close(struct world *w);
 

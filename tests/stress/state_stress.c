@@ -6,7 +6,8 @@
  *
  * vCPUs are stopped, devices are not. Whatever was accepted of an MSI (1) must be
  * pending in the image; nothing may be pending in it that was not accepted. A device
- * that is told to come again (-EAGAIN) comes again after the save. Each round the
+ * that is told to come again (-EAGAIN) comes again after the save. What a route keeps is
+ * not in the image but pending at its GSI, and goes along from there. Each round the
  * interrupts of the image are taken, in the controller itself or in another one that
  * was restored from it, and the next begins with nothing pending.
  */
@@ -18,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <vgic/route.h>
 #include <vgic/state.h>
 
 #include "gic_regs.h"
@@ -39,6 +41,7 @@
 #define COLLECTION (RAM_BASE + 0x60000)
 #define ITT(d)     (RAM_BASE + 0x70000 + 0x1000 * (uint64_t)(d))
 #define DIST_BASE  UINT64_C(0x08000000)
+#define ITS_BASE   UINT64_C(0x08080000)
 
 struct stress;
 
@@ -50,6 +53,8 @@ struct device {
 	_Atomic uint64_t turns;                /* signals that have returned and were noted */
 	_Atomic uint64_t accepted[NUM_EVENTS]; /* since the beginning */
 	_Atomic uint64_t accepted_message;     /* the same of its message-based SPI */
+	uint64_t kept[NUM_EVENTS];             /* by its route; read while it is parked */
+	_Atomic bool parked;
 	uint64_t refused;
 	bool waits; /* a message was refused: the next one comes when the pause is over */
 };
@@ -59,12 +64,15 @@ struct stress {
 	bool may_be_off; /* the guest switches the ITS off and on */
 	struct vgic *vgic, *other;
 	struct vgic_its *its;
+	struct vgic_routes *routes, *other_routes; /* NULL: devices signal the ITS */
 	uint8_t *ram;
 	uint32_t queue_at;
 	struct device devices[NUM_DEVICES];
 	_Atomic bool over;
+	_Atomic bool stopped;                   /* devices are to park */
 	uint64_t seen[NUM_DEVICES][NUM_EVENTS]; /* accepted at the last save */
 	uint64_t seen_message[NUM_DEVICES];
+	uint64_t seen_kept[NUM_DEVICES][NUM_EVENTS];
 	uint64_t random;
 	uint64_t num_pending, num_clear; /* what the images had, so that they cannot all have been alike */
 };
@@ -107,7 +115,9 @@ static int on_write(void *opaque, uint64_t address, const void *buffer, size_t s
 
 static struct vgic *create(struct stress *s)
 {
-	static const struct vgic_its_config its = { .max_devices = 8, .max_translations = 256 };
+	static const struct vgic_its_config its = {
+		.max_devices = 8, .max_translations = 256, .has_base = true, .base = ITS_BASE
+	};
 	struct vgic_vcpu_config vcpus[NUM_VCPUS] = { { .id = 5, .affinity = 0 }, { .id = 2, .affinity = 1 } };
 	struct vgic_config config;
 	struct vgic *vgic;
@@ -203,6 +213,33 @@ static void set_up(struct stress *s)
 		;
 }
 
+static uint32_t gsi_of(uint32_t device, uint32_t event)
+{
+	return device * NUM_EVENTS + event;
+}
+
+/* A GSI for each event. */
+static struct vgic_routes *create_routes(struct vgic *vgic)
+{
+	struct vgic_routes *routes;
+
+	if (vgic_routes_create(vgic, NUM_DEVICES * NUM_EVENTS, &routes))
+		abort();
+	for (uint32_t d = 0; d < NUM_DEVICES; d++) {
+		for (uint32_t e = 0; e < NUM_EVENTS; e++) {
+			struct vgic_route route = { .type = VGIC_ROUTE_MSI };
+
+			route.to.msi.address = ITS_BASE + VGIC_ITS_DOORBELL;
+			route.to.msi.devid = d;
+			route.to.msi.data = e;
+			route.to.msi.msi_flags = VGIC_MSI_VALID_DEVID;
+			if (vgic_route_set(routes, gsi_of(d, e), &route))
+				abort();
+		}
+	}
+	return routes;
+}
+
 /* ---- Devices ---------------------------------------------------------------------------------------- */
 
 static void note(struct device *d, _Atomic uint64_t *accepted, int r)
@@ -232,6 +269,25 @@ static void signal_message(struct device *d)
 	note(d, &d->accepted_message, r);
 }
 
+/* 0: the route has kept it. */
+static void signal_route(struct device *d, uint32_t event)
+{
+	const int r = vgic_signal_gsi(d->stress->routes, gsi_of(d->number, event));
+
+	d->kept[event] += r == 0;
+	note(d, &d->accepted[event], r == 0 ? -EAGAIN : r);
+}
+
+static void park(struct device *d)
+{
+	struct stress *s = d->stress;
+
+	store_release(&d->parked, true);
+	while (load_acquire(&s->stopped))
+		sched_yield();
+	store_release(&d->parked, false);
+}
+
 static void *run_device(void *arg)
 {
 	struct device *d = arg;
@@ -240,7 +296,11 @@ static void *run_device(void *arg)
 	while (!load_acquire(&s->over)) {
 		const uint32_t event = random_below(&d->random, NUM_EVENTS + 1);
 
-		if (event < NUM_EVENTS)
+		if (load_acquire(&s->stopped))
+			park(d);
+		if (s->routes)
+			signal_route(d, event % NUM_EVENTS);
+		else if (event < NUM_EVENTS)
 			signal_event(d, event);
 		else if (!d->waits)
 			signal_message(d);
@@ -265,6 +325,16 @@ static void await_turns(struct stress *s, uint64_t turns)
 static void await_notes(struct stress *s)
 {
 	await_turns(s, 2);
+}
+
+/* All of them have parked, or none is. */
+static void set_stopped(struct stress *s, bool stopped)
+{
+	store_release(&s->stopped, stopped);
+	for (uint32_t i = 0; i < NUM_DEVICES; i++) {
+		while (load_acquire(&s->devices[i].parked) != stopped)
+			sched_yield();
+	}
 }
 
 /* ---- What an image says ------------------------------------------------------------------------------- */
@@ -424,6 +494,86 @@ static void round_of_pause(struct stress *s)
 	free(image);
 }
 
+/*
+ * What was kept since the last time, and nothing else, is pending at the GSIs: it goes to the other controller. Returns
+ * how many LPIs that are, of those that are not pending in the image, or of all if there is none.
+ */
+static uint64_t check_kept(struct stress *s, const uint8_t *image, size_t size, bool move)
+{
+	bool counted[NUM_LPIS] = { false };
+	uint64_t num = 0;
+
+	for (uint32_t d = 0; d < NUM_DEVICES; d++) {
+		for (uint32_t e = 0; e < NUM_EVENTS; e++) {
+			const bool kept = s->devices[d].kept[e] != s->seen_kept[d][e];
+			const bool pending = vgic_gsi_is_pending(s->routes, gsi_of(d, e));
+			const uint32_t lpi = lpi_of(d, e);
+
+			if (kept != pending)
+				run_fail(s->run, "device %u event %u: %skept, but %spending", d, e, kept ? "" : "not ",
+					 pending ? "" : "not ");
+			if (pending && move && vgic_signal_gsi(s->other_routes, gsi_of(d, e)) != 1)
+				run_fail(s->run, "device %u event %u is not accepted over there", d, e);
+			if (pending && !counted[lpi] && !(move && lpi_is_pending(image, size, lpi)))
+				num++;
+			counted[lpi] |= pending;
+		}
+	}
+	return num;
+}
+
+static void forget_kept(struct stress *s)
+{
+	for (uint32_t d = 0; d < NUM_DEVICES; d++)
+		memcpy(s->seen_kept[d], s->devices[d].kept, sizeof(s->seen_kept[d]));
+}
+
+static uint64_t num_pending(const uint8_t *image, size_t size)
+{
+	uint64_t num = 0;
+
+	for (uint32_t i = 0; i < NUM_LPIS; i++)
+		num += lpi_is_pending(image, size, i);
+	return num;
+}
+
+/*
+ * As a VMM does it: pause, stop the devices, save, and take along what their GSIs keep. Then the guest goes on over
+ * there, and, as if that had failed, here too: in both places everything comes, once.
+ */
+static void round_of_routes(struct stress *s)
+{
+	uint64_t kept, taken, expected;
+	uint8_t *image;
+	size_t size;
+
+	await_turns(s, random_below(&s->random, 10));
+	vgic_pause(s->vgic);
+	await_turns(s, random_below(&s->random, 10));
+	set_stopped(s, true);
+	image = save(s, &size);
+	check_lpis(s, image, size);
+	if (vgic_restore(s->other, image, size, NULL))
+		run_fail(s->run, "the image was refused");
+	expected = num_pending(image, size) + check_kept(s, image, size, true);
+	taken = drain(s->other);
+	if (taken != expected)
+		run_fail(s->run, "%" PRIu64 " are pending, in the image or at GSIs, %" PRIu64 " were delivered",
+			 expected, taken);
+	taken = drain(s->vgic);
+	if (taken != num_pending(image, size))
+		run_fail(s->run, "%" PRIu64 " were delivered in the pause", taken);
+	kept = check_kept(s, image, size, false);
+	vgic_resume(s->vgic);
+	taken = drain(s->vgic);
+	if (taken != kept)
+		run_fail(s->run, "GSIs had kept %" PRIu64 " LPIs, %" PRIu64 " were delivered behind the pause", kept,
+			 taken);
+	forget_kept(s);
+	set_stopped(s, false);
+	free(image);
+}
+
 /* Saves without a pause of their own, and pauses without a save, while signals flow: any image can be restored. */
 static void round_of_storm(struct stress *s)
 {
@@ -459,6 +609,10 @@ static void run_rounds(struct run *run, void (*round)(struct stress *s))
 	s->random = run->seed * 2 + 1;
 	s->may_be_off = round == round_of_storm;
 	set_up(s);
+	if (round == round_of_routes) {
+		s->routes = create_routes(s->vgic);
+		s->other_routes = create_routes(s->other);
+	}
 	for (uint32_t i = 0; i < NUM_DEVICES; i++) {
 		s->devices[i] = (struct device){ .stress = s, .number = i, .random = (run->seed << 8 | i) * 2 + 1 };
 		if (pthread_create(&s->devices[i].thread, NULL, run_device, &s->devices[i]))
@@ -472,9 +626,11 @@ static void run_rounds(struct run *run, void (*round)(struct stress *s))
 		if (!s->devices[i].refused && !run_has_failed(run))
 			run_fail(run, "device %u was never told to come again", i);
 	}
-	if (round == round_of_pause && (!s->num_pending || !s->num_clear))
+	if (round != round_of_storm && (!s->num_pending || !s->num_clear))
 		run_fail(run, "%" PRIu64 " LPIs were pending, %" PRIu64 " not: nothing was checked", s->num_pending,
 			 s->num_clear);
+	vgic_routes_destroy(s->routes);
+	vgic_routes_destroy(s->other_routes);
 	vgic_destroy(s->vgic);
 	vgic_destroy(s->other);
 	free(s->ram);
@@ -486,6 +642,11 @@ static void run_pause(struct run *run)
 	run_rounds(run, round_of_pause);
 }
 
+static void run_routes(struct run *run)
+{
+	run_rounds(run, round_of_routes);
+}
+
 static void run_storm(struct run *run)
 {
 	run_rounds(run, round_of_storm);
@@ -494,6 +655,7 @@ static void run_storm(struct run *run)
 // clang-format off
 static const struct scenario scenarios[] = {
 	{ "state_pause", "what is accepted is in the image, nothing else is",    150, 25, run_pause },
+	{ "state_routes", "the same by routes: what they keep is taken along",   100, 17, run_routes },
 	{ "state_storm", "saves and pauses at any moment, images that restore",  400, 66, run_storm },
 };
 // clang-format on
