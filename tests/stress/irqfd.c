@@ -18,21 +18,19 @@
 
 #include <vgic/irqfd.h>
 
+#include "events.h"
 #include "vgic_internal.h"
 #include "world.h"
 
 #define NUM_DEVICES 4u
 #define NUM_VCPUS   2u
-#define NUM_TARGETS 2u
-#define FIRST_IRQ   40u
+#define FIRST_IRQ   EVENTS_FIRST_IRQ
 #define NUM_GSIS    64u
 #define SETSPI      (WORLD_DIST_BASE + GICD_SETSPI_NSR)
 #define LONG_TIME   2000000u /* steps of waiting, most of them naps: minutes */
 
 struct source {
-	_Alignas(64) _Atomic uint64_t number; /* of the last event that was begun */
-	_Atomic uint64_t seen;                /* the largest number that an acknowledge found */
-	_Atomic uint64_t acknowledges;
+	struct events events;
 	/* Resampling: units of work that the device has got, and that were taken. */
 	_Atomic uint64_t given, taken;
 	int fd, resamplefd;
@@ -163,21 +161,11 @@ static bool await_value(struct world *w, const _Atomic uint64_t *counter, uint64
 
 /* ---- Storms: routes that change, either path ---------------------------------------------------- */
 
-static uint32_t intid_of(uint32_t device, uint32_t target)
-{
-	return FIRST_IRQ + device * NUM_TARGETS + target;
-}
-
 static void note_acknowledge(struct cpu *cpu, uint32_t intid)
 {
 	struct fire *f = cpu->world->context;
-	struct source *s = &f->sources[(intid - FIRST_IRQ) / NUM_TARGETS];
-	const uint64_t number = load_relaxed(&s->number);
-	uint64_t seen = load_relaxed(&s->seen);
 
-	while (seen < number && !atomic_compare_exchange_weak(&s->seen, &seen, number))
-		;
-	atomic_fetch_add(&s->acknowledges, 1);
+	events_note_acknowledge(&f->sources[events_device(intid)].events);
 }
 
 /* By the eventfd, or now and then without it. */
@@ -191,16 +179,16 @@ static void storm_device(struct worker *worker)
 		/* The changes are in the midst of the events, however the threads are scheduled. */
 		if (i == f->count / 2 && !await_value(w, &f->changes, 10))
 			run_fail(w->run, "no changes were made");
-		store_relaxed(&s->number, i);
+		store_relaxed(&s->events.number, i);
 		if (rng_one_in(&worker->rng, 4))
 			expect(w, vgic_irqfds_signal(f->irqfds, worker->number), 1, "vgic_irqfds_signal()");
 		else
 			expect(w, eventfd_write(s->fd, 1), 0, "eventfd_write()");
-		if (rng_one_in(&worker->rng, 8) && !await_value(w, &s->seen, i))
+		if (rng_one_in(&worker->rng, 8) && !await_value(w, &s->events.seen, i))
 			run_fail(w->run, "device %u: event %" PRIu64 " was lost", worker->number, i);
 		pause_finely(&worker->rng, 200);
 	}
-	if (!await_value(w, &s->seen, f->count))
+	if (!await_value(w, &s->events.seen, f->count))
 		run_fail(w->run, "device %u: the last event was lost", worker->number);
 	atomic_fetch_add(&f->done, 1);
 }
@@ -212,7 +200,7 @@ static void storm_changes(struct worker *worker)
 
 	while (load_acquire(&f->done) < NUM_DEVICES && !run_has_failed(w->run)) {
 		const uint32_t device = rng_below(&worker->rng, NUM_DEVICES);
-		const uint32_t intid = intid_of(device, rng_below(&worker->rng, NUM_TARGETS));
+		const uint32_t intid = events_intid(device, rng_below(&worker->rng, EVENTS_NUM_TARGETS));
 
 		if (rng_one_in(&worker->rng, 2))
 			route_by_message(w, device, intid);
@@ -232,9 +220,9 @@ static void run_storm(struct run *run, enum vgic_irqfd_path path)
 
 	open_irqfds(f, VGIC_IRQFD_SERVICE, path, NULL);
 	for (uint32_t d = 0; d < NUM_DEVICES; d++) {
-		for (uint32_t t = 0; t < NUM_TARGETS; t++)
-			spi_set_up(w, intid_of(d, t), true, 1, 8 * d, &w->cpus[(d + t) % NUM_VCPUS]);
-		route_by_message(w, d, intid_of(d, 0));
+		for (uint32_t t = 0; t < EVENTS_NUM_TARGETS; t++)
+			spi_set_up(w, events_intid(d, t), true, 1, 8 * d, &w->cpus[(d + t) % NUM_VCPUS]);
+		route_by_message(w, d, events_intid(d, 0));
 		expect(w, vgic_irqfd_assign(f->irqfds, d, f->sources[d].fd, VGIC_NO_FD), 0, "vgic_irqfd_assign()");
 		world_spawn(w, storm_device, d);
 	}
@@ -245,7 +233,7 @@ static void run_storm(struct run *run, enum vgic_irqfd_path path)
 	world_settle(w);
 	stats = stats_of(f);
 	for (uint32_t d = 0; d < NUM_DEVICES; d++) {
-		if (load_relaxed(&f->sources[d].acknowledges) > f->count)
+		if (load_relaxed(&f->sources[d].events.acknowledges) > f->count)
 			run_fail(run, "device %u: more acknowledges than events", d);
 	}
 	if (stats.dropped || (path == VGIC_IRQFD_DIRECT ? stats.deferred != 0 : stats.direct != 0))

@@ -11,21 +11,19 @@
 
 #include <vgic/msix.h>
 
+#include "events.h"
 #include "route.h"
 #include "world.h"
 
 #define NUM_DEVICES 3u
-#define NUM_TARGETS 2u /* SPIs of each device */
 #define NUM_VCPUS   2u
-#define FIRST_IRQ   40u
+#define FIRST_IRQ   EVENTS_FIRST_IRQ
 #define NUM_GSIS    64u
 #define SETSPI      (WORLD_DIST_BASE + GICD_SETSPI_NSR)
 
 /* A device and the SPIs that are its own. */
 struct source {
-	_Alignas(64) _Atomic uint64_t number; /* of the last event that was begun */
-	_Atomic uint64_t seen;                /* the largest number that an acknowledge found */
-	_Atomic uint64_t acknowledges;
+	struct events events;
 	_Atomic bool done;
 };
 
@@ -38,21 +36,11 @@ struct fire {
 	_Atomic uint64_t changes;
 };
 
-static uint32_t intid_of(uint32_t device, uint32_t target)
-{
-	return FIRST_IRQ + device * NUM_TARGETS + target;
-}
-
 static void note_acknowledge(struct cpu *cpu, uint32_t intid)
 {
 	struct fire *f = cpu->world->context;
-	struct source *s = &f->sources[(intid - FIRST_IRQ) / NUM_TARGETS];
-	const uint64_t number = load_relaxed(&s->number);
-	uint64_t seen = load_relaxed(&s->seen);
 
-	while (seen < number && !atomic_compare_exchange_weak(&s->seen, &seen, number))
-		;
-	atomic_fetch_add(&s->acknowledges, 1);
+	events_note_acknowledge(&f->sources[events_device(intid)].events);
 }
 
 static const struct world_hooks hooks = { .acknowledged = note_acknowledge };
@@ -96,12 +84,12 @@ static void fire_events(struct worker *worker)
 	struct source *s = &f->sources[worker->number];
 
 	for (uint64_t i = 0; i < f->count && !run_has_failed(w->run); i++) {
-		const uint64_t acknowledges = load_relaxed(&s->acknowledges);
+		const uint64_t acknowledges = load_relaxed(&s->events.acknowledges);
 
 		await_changes(w, f, i);
-		store_relaxed(&s->number, i + 1);
+		store_relaxed(&s->events.number, i + 1);
 		expect(w, vgic_signal_gsi(f->routes, worker->number), 1, "vgic_signal_gsi()");
-		if (f->lockstep && !world_await(w, &s->acknowledges, acknowledges + 1))
+		if (f->lockstep && !world_await(w, &s->events.acknowledges, acknowledges + 1))
 			run_fail(w->run, "device %u: event %" PRIu64 " went nowhere", worker->number, i + 1);
 		pause_finely(&worker->rng, 200);
 	}
@@ -119,7 +107,7 @@ static bool all_done(struct fire *f)
 
 static struct vgic_route some_route(struct rng *rng, uint32_t device)
 {
-	const uint32_t intid = intid_of(device, rng_below(rng, NUM_TARGETS));
+	const uint32_t intid = events_intid(device, rng_below(rng, EVENTS_NUM_TARGETS));
 
 	return rng_one_in(rng, 2) ? route_by_pin(intid, rng_below(rng, 4)) : route_by_message(intid, false);
 }
@@ -165,8 +153,8 @@ static struct world *open_fire(struct run *run, struct fire *f)
 							     .spin = 2000 });
 
 	for (uint32_t d = 0; d < NUM_DEVICES; d++) {
-		for (uint32_t t = 0; t < NUM_TARGETS; t++)
-			spi_set_up(w, intid_of(d, t), true, 1, 8 * d, &w->cpus[(d + t) % NUM_VCPUS]);
+		for (uint32_t t = 0; t < EVENTS_NUM_TARGETS; t++)
+			spi_set_up(w, events_intid(d, t), true, 1, 8 * d, &w->cpus[(d + t) % NUM_VCPUS]);
 	}
 	if (vgic_routes_create(w->vgic, NUM_GSIS, &f->routes))
 		abort();
@@ -177,11 +165,11 @@ static void check_fire(struct world *w, struct fire *f)
 {
 	for (uint32_t d = 0; d < NUM_DEVICES; d++) {
 		struct source *s = &f->sources[d];
-		const uint64_t acknowledges = load_relaxed(&s->acknowledges);
+		const uint64_t acknowledges = load_relaxed(&s->events.acknowledges);
 
-		if (load_relaxed(&s->seen) != f->count)
+		if (load_relaxed(&s->events.seen) != f->count)
 			run_fail(w->run, "device %u: event %" PRIu64 " was the last, %" PRIu64 " was seen", d, f->count,
-				 load_relaxed(&s->seen));
+				 load_relaxed(&s->events.seen));
 		if (acknowledges > f->count || (f->lockstep && acknowledges != f->count))
 			run_fail(w->run, "device %u: %" PRIu64 " acknowledges of %" PRIu64 " events", d, acknowledges,
 				 f->count);
@@ -208,7 +196,7 @@ static void run_change(struct run *run, bool lockstep)
 	struct world *w = open_fire(run, f);
 
 	for (uint32_t d = 0; d < NUM_DEVICES; d++) {
-		const struct vgic_route route = route_by_message(intid_of(d, 0), false);
+		const struct vgic_route route = route_by_message(events_intid(d, 0), false);
 
 		expect(w, vgic_route_set(f->routes, d, &route), 0, "vgic_route_set()");
 		world_spawn(w, fire_events, d);
@@ -522,7 +510,7 @@ static void fire_vectors(struct worker *worker)
 		int result;
 
 		await_changes(w, f, i);
-		store_relaxed(&s->number, i + 1);
+		store_relaxed(&s->events.number, i + 1);
 		result = vgic_msix_signal(f->msix, worker->number);
 		if (result != 0 && result != 1)
 			run_fail(w->run, "vgic_msix_signal() returned %d", result);
@@ -547,7 +535,7 @@ static void mask_vectors(struct worker *worker)
 		} else {
 			vgic_msix_mask(f->msix, vector);
 			vgic_msix_table_write(f->msix, 16 * vector + 8, 4,
-					      intid_of(vector, rng_below(&worker->rng, NUM_TARGETS)));
+					      events_intid(vector, rng_below(&worker->rng, EVENTS_NUM_TARGETS)));
 			pause_finely(&worker->rng, 300);
 			vgic_msix_unmask(f->msix, vector);
 		}
@@ -569,7 +557,7 @@ void run_msix_mask_storm(struct run *run)
 		abort();
 	for (uint32_t d = 0; d < NUM_DEVICES; d++) {
 		vgic_msix_table_write(f->msix, 16 * d, 8, SETSPI);
-		vgic_msix_table_write(f->msix, 16 * d + 8, 8, intid_of(d, 0));
+		vgic_msix_table_write(f->msix, 16 * d + 8, 8, events_intid(d, 0));
 	}
 	vgic_msix_write_control(f->msix, VGIC_MSIX_CONTROL_ENABLE);
 	for (uint32_t d = 0; d < NUM_DEVICES; d++)
