@@ -420,6 +420,12 @@ static void run_op(struct runner *r, const struct op *op)
 	case OP_END:
 		run_end(r, op);
 		break;
+	case OP_RUN:
+		print_result(r, target_run(r->target, op->vcpu));
+		break;
+	case OP_STOP:
+		print_result(r, target_stop(r->target, op->vcpu));
+		break;
 	case OP_TAKE:
 		run_take(r, op);
 		break;

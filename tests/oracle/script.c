@@ -372,6 +372,10 @@ static void parse_guest(struct parser *p, struct op *op)
 		op->kind = OP_END;
 	} else if (strcmp(word, "take") == 0) {
 		op->kind = OP_TAKE;
+	} else if (strcmp(word, "run") == 0) {
+		op->kind = OP_RUN;
+	} else if (strcmp(word, "stop") == 0) {
+		op->kind = OP_STOP;
 	} else if (strcmp(word, "sweep") == 0) {
 		op->kind = OP_SWEEP;
 		parse_many(p, g, GUEST_SWEEP);

@@ -23,6 +23,8 @@ enum op_kind {
 	OP_GUEST,   /* an access by a vCPU */
 	OP_SWEEP,   /* a vCPU reads all words of a range */
 	OP_END,     /* a vCPU ends what it has acknowledged last */
+	OP_RUN,     /* a vCPU runs in the guest from here... */
+	OP_STOP,    /* ...to here */
 	OP_TAKE,    /* a vCPU acknowledges and ends all it has */
 	OP_ATTR,
 	OP_COMMAND, /* an ITS command, through queue and GITS_CWRITER */

@@ -154,6 +154,13 @@ uint8_t *target_ram(struct target *t);
 
 struct guest_answer target_guest(struct target *t, uint32_t vcpu_index, const struct guest_request *request);
 
+/*
+ * A vCPU is in the guest, and does nothing there, until it is stopped: by another thread in KVM. Meanwhile nothing else is
+ * to be asked of any vCPU. Returns 0 or a negative errno.
+ */
+int target_run(struct target *t, uint32_t vcpu_index);
+int target_stop(struct target *t, uint32_t vcpu_index);
+
 /* Let all vCPUs run for a moment, as they would: KVM takes an interrupt away from a vCPU when that runs next. */
 void target_settle(struct target *t);
 

@@ -152,6 +152,18 @@ static int access_many(struct target *t, const struct guest_request *q)
 	return err;
 }
 
+int target_run(struct target *t, uint32_t vcpu_index)
+{
+	vgic_enter_guest(vgic_vcpu_by_index(t->vgic, vcpu_index));
+	return 0;
+}
+
+int target_stop(struct target *t, uint32_t vcpu_index)
+{
+	vgic_exit_guest(vgic_vcpu_by_index(t->vgic, vcpu_index));
+	return 0;
+}
+
 struct guest_answer target_guest(struct target *t, uint32_t vcpu_index, const struct guest_request *q)
 {
 	struct vgic_vcpu *vcpu = vgic_vcpu_by_index(t->vgic, vcpu_index);

@@ -87,6 +87,8 @@ payload_ops:
 	nop
 	b	flood
 	nop
+	b	spin
+	nop
 
 	/* Plain loads and stores: the hypervisor gets no syndrome for those that also change the address register. */
 sweep:
@@ -106,5 +108,11 @@ flood:
 	add	x1, x1, #4
 	sub	x2, x2, #1
 	b	flood
+
+	/* Until the host takes the vCPU out and puts it elsewhere. */
+spin:
+	mov	x4, #1
+	str	x4, [x19, #MAILBOX_RESULT]
+1:	b	1b
 payload_end:
 	.section .note.GNU-stack, "", %progbits

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/kvm.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -55,6 +56,8 @@ struct vcpu {
 	struct kvm_run *run;
 	volatile struct mailbox *mailbox;
 	bool is_behind; /* something has changed since it ran */
+	bool runs;      /* in a thread of its own */
+	pthread_t thread;
 };
 
 struct target {
@@ -96,11 +99,11 @@ static int set_register(int vcpu, uint64_t offset, uint64_t value)
 	return ioctl(vcpu, KVM_SET_ONE_REG, &reg);
 }
 
+#define ENTRY         (PAYLOAD_ADDRESS + (uint64_t)(payload_entry - payload_begin))
 #define X_REGISTER(n) offsetof(struct kvm_regs, regs.regs[n])
 
 static bool make_vcpu(struct target *t, uint32_t index, char why[RESULT_TEXT])
 {
-	const uint64_t entry = PAYLOAD_ADDRESS + (uint64_t)(payload_entry - payload_begin);
 	struct vcpu *vcpu = &t->vcpus[index];
 	struct kvm_vcpu_init init;
 
@@ -115,7 +118,7 @@ static bool make_vcpu(struct target *t, uint32_t index, char why[RESULT_TEXT])
 	vcpu->mailbox = (volatile struct mailbox *)(t->ram + (MAILBOX_ADDRESS(index) - RAM_BASE));
 	return CHECK(ioctl(t->vm, KVM_ARM_PREFERRED_TARGET, &init), why) &&
 	       CHECK(ioctl(vcpu->fd, KVM_ARM_VCPU_INIT, &init), why) &&
-	       CHECK(set_register(vcpu->fd, offsetof(struct kvm_regs, regs.pc), entry), why) &&
+	       CHECK(set_register(vcpu->fd, offsetof(struct kvm_regs, regs.pc), ENTRY), why) &&
 	       CHECK(set_register(vcpu->fd, X_REGISTER(19), MAILBOX_ADDRESS(index)), why) &&
 	       CHECK(set_register(vcpu->fd, X_REGISTER(20), HOLE_ADDRESS), why) &&
 	       CHECK(set_register(vcpu->fd, X_REGISTER(21), SWEEP_ADDRESS), why);
@@ -230,6 +233,8 @@ void target_free(struct target *t)
 		close_fd(t->its[i]);
 	close_fd(t->vgic);
 	for (uint32_t i = 0; i < MAX_VCPUS; i++) {
+		if (t->vcpus[i].runs)
+			target_stop(t, i);
 		if (t->vcpus[i].run)
 			munmap(t->vcpus[i].run, (size_t)t->run_size);
 		close_fd(t->vcpus[i].fd);
@@ -356,11 +361,68 @@ struct guest_answer target_guest(struct target *t, uint32_t vcpu_index, const st
 	return a;
 }
 
+/* ---- A vCPU that stays in the guest -------------------------------------------------------------------------- */
+
+#define HANDLER_SPIN (11 + 2 * NUM_SYSREGS)
+
+/* Until a signal comes. */
+static void *run_vcpu(void *opaque)
+{
+	const struct vcpu *vcpu = opaque;
+
+	while (ioctl(vcpu->fd, KVM_RUN, 0) >= 0)
+		;
+	return NULL;
+}
+
+int target_run(struct target *t, uint32_t vcpu_index)
+{
+	struct vcpu *vcpu = &t->vcpus[vcpu_index];
+	struct sigaction action = { .sa_handler = on_alarm };
+	int err;
+
+	sigaction(SIGALRM, &action, NULL);
+	vcpu->mailbox->op = 8 * HANDLER_SPIN;
+	vcpu->mailbox->result = 0;
+	err = pthread_create(&vcpu->thread, NULL, run_vcpu, vcpu);
+	if (err)
+		return -err;
+	vcpu->runs = true;
+	/* From then on it is in KVM_RUN, and holds what KVM has to wait for. */
+	for (int naps = 0; vcpu->mailbox->result == 0; naps++) {
+		if (naps == RUN_SECONDS * 1000)
+			return -ETIMEDOUT;
+		usleep(1000);
+	}
+	return 0;
+}
+
+int target_stop(struct target *t, uint32_t vcpu_index)
+{
+	struct vcpu *vcpu = &t->vcpus[vcpu_index];
+
+	if (!vcpu->runs)
+		return -EINVAL;
+	pthread_kill(vcpu->thread, SIGALRM);
+	pthread_join(vcpu->thread, NULL);
+	vcpu->runs = false;
+	return set_register(vcpu->fd, offsetof(struct kvm_regs, regs.pc), ENTRY) < 0 ? -errno : 0;
+}
+
+static bool any_runs(const struct target *t)
+{
+	for (uint32_t i = 0; i < t->description.num_vcpus; i++) {
+		if (t->vcpus[i].runs)
+			return true;
+	}
+	return false;
+}
+
 void target_settle(struct target *t)
 {
 	const struct guest_request nothing = { .op = GUEST_LINES };
 
-	for (uint32_t i = 0; i < t->description.num_vcpus; i++) {
+	for (uint32_t i = 0; i < t->description.num_vcpus && !any_runs(t); i++) {
 		if (t->vcpus[i].is_behind)
 			target_guest(t, i, &nothing);
 	}
