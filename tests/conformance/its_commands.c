@@ -11,17 +11,6 @@
 
 #define NUM_LPIS_16 (65536u - GIC_FIRST_LPI)
 
-/* Two vCPUs; collections 0 and 1 at them; device 1 with 32 events. */
-static struct machine *boot_mapped(void)
-{
-	struct machine *m = its_boot(2, 1);
-
-	map_collection(m, 0, 0);
-	map_collection(m, 1, 1);
-	map_device(m, 1, 5);
-	return m;
-}
-
 /* ---- MAPD ----------------------------------------------------------------------------------------- */
 
 static void mapd_device_must_be_in_range(void **state)
@@ -66,9 +55,7 @@ static void mapd_follows_the_indirect_table(void **state)
 	its_configs[0].device_id_bits = 32;
 	machine_start(m);
 	its_set_up(m);
-	its_write(m, 0, GITS_CTLR, 4, 0);
-	its_write(m, 0, GITS_BASER0, 8, GITS_BASER_VALID | GITS_BASER_INDIRECT | DEVICE_TABLE(0));
-	its_write(m, 0, GITS_CTLR, 4, GITS_CTLR_ENABLED);
+	its_use_two_levels(m, 0, 1);
 	map_collection(m, 0, 0);
 	/* A page of level 2 has 8192 entries: DeviceID 8191 is in the first, 8192 in the second. */
 	ram_set_u64(DEVICE_TABLE(0), GITS_LEVEL1_VALID | LEVEL2_TABLE(0));
@@ -136,7 +123,7 @@ static void mapd_itt_must_be_in_memory(void **state)
 
 static void mapd_again_drops_the_events(void **state)
 {
-	struct machine *m = boot_mapped();
+	struct machine *m = its_boot_device();
 
 	(void)state;
 	map_event(m, 1, 0, 8192, 0);
@@ -153,7 +140,7 @@ static void mapd_again_drops_the_events(void **state)
 
 static void mapd_v0_drops_the_device(void **state)
 {
-	struct machine *m = boot_mapped();
+	struct machine *m = its_boot_device();
 
 	(void)state;
 	map_event(m, 1, 0, 8192, 0);
@@ -229,7 +216,7 @@ static void mapc_rdbase_is_a_processor_number(void **state)
 
 static void mapc_v0_ignores_rdbase(void **state)
 {
-	struct machine *m = boot_mapped();
+	struct machine *m = its_boot_device();
 
 	(void)state;
 	map_event(m, 1, 0, 8192, 0);
@@ -245,7 +232,7 @@ static void mapc_v0_ignores_rdbase(void **state)
 
 static void mapc_takes_pending_lpis_along(void **state)
 {
-	struct machine *m = boot_mapped();
+	struct machine *m = its_boot_device();
 
 	(void)state;
 	map_event(m, 1, 0, 8192, 0);
@@ -261,7 +248,7 @@ static void mapc_takes_pending_lpis_along(void **state)
 /* LPIs of a collection follow it, wherever MOVALL has brought them in between. */
 static void mapc_brings_lpis_back(void **state)
 {
-	struct machine *m = boot_mapped();
+	struct machine *m = its_boot_device();
 
 	(void)state;
 	map_event(m, 1, 0, 8192, 0);
@@ -277,7 +264,7 @@ static void mapc_brings_lpis_back(void **state)
 /* A pending LPI whose collection is unmapped waits until it is mapped again. */
 static void mapc_v0_keeps_lpis_pending(void **state)
 {
-	struct machine *m = boot_mapped();
+	struct machine *m = its_boot_device();
 
 	(void)state;
 	map_event(m, 1, 0, 8192, 0);
@@ -293,7 +280,7 @@ static void mapc_v0_keeps_lpis_pending(void **state)
 
 static void mapti_checks_all_it_names(void **state)
 {
-	struct machine *m = boot_mapped();
+	struct machine *m = its_boot_device();
 
 	(void)state;
 	its_run_wrong(m, 0, cmd_mapti(65536, 0, 8192, 0), VGIC_ITS_MAPTI_DEVICE_OOR);
@@ -339,7 +326,7 @@ static void mapi_is_mapti_of_its_own_number(void **state)
 
 static void mapti_to_an_unmapped_collection_waits_for_it(void **state)
 {
-	struct machine *m = boot_mapped();
+	struct machine *m = its_boot_device();
 
 	(void)state;
 	map_event(m, 1, 0, 8192, 3);
@@ -355,7 +342,7 @@ static void mapti_to_an_unmapped_collection_waits_for_it(void **state)
 
 static void mapti_replaces_a_live_event(void **state)
 {
-	struct machine *m = boot_mapped();
+	struct machine *m = its_boot_device();
 
 	(void)state;
 	map_event(m, 1, 0, 8192, 0);
@@ -371,7 +358,7 @@ static void mapti_replaces_a_live_event(void **state)
 
 static void mapti_of_the_same_lpi_moves_it(void **state)
 {
-	struct machine *m = boot_mapped();
+	struct machine *m = its_boot_device();
 
 	(void)state;
 	map_event(m, 1, 0, 8192, 0);
@@ -384,7 +371,7 @@ static void mapti_of_the_same_lpi_moves_it(void **state)
 
 static void last_of_two_mappings_decides_the_target(void **state)
 {
-	struct machine *m = boot_mapped();
+	struct machine *m = its_boot_device();
 
 	(void)state;
 	map_event(m, 1, 0, 8192, 0);
@@ -442,7 +429,7 @@ static void translations_are_bounded_by_max_translations(void **state)
 
 static void movi_checks_all_it_names(void **state)
 {
-	struct machine *m = boot_mapped();
+	struct machine *m = its_boot_device();
 
 	(void)state;
 	map_event(m, 1, 0, 8192, 0);
@@ -461,7 +448,7 @@ static void movi_checks_all_it_names(void **state)
 /* There is nothing to move an interrupt away from. */
 static void movi_out_of_an_unmapped_collection_is_wrong(void **state)
 {
-	struct machine *m = boot_mapped();
+	struct machine *m = its_boot_device();
 
 	(void)state;
 	map_event(m, 1, 0, 8192, 2);
@@ -478,7 +465,7 @@ static void movi_out_of_an_unmapped_collection_is_wrong(void **state)
 
 static void movi_takes_the_pending_lpi_along(void **state)
 {
-	struct machine *m = boot_mapped();
+	struct machine *m = its_boot_device();
 
 	(void)state;
 	map_event(m, 1, 0, 8192, 0);
@@ -499,7 +486,7 @@ static void movi_takes_the_pending_lpi_along(void **state)
 
 static void movall_names_existing_redistributors(void **state)
 {
-	struct machine *m = boot_mapped();
+	struct machine *m = its_boot_device();
 
 	(void)state;
 	its_run_wrong(m, 0, cmd_movall(2, 0), VGIC_ITS_MOVALL_PROCNUM_OOR);
@@ -512,7 +499,7 @@ static void movall_names_existing_redistributors(void **state)
 
 static void movall_takes_every_lpi_along(void **state)
 {
-	struct machine *m = boot_mapped();
+	struct machine *m = its_boot_device();
 
 	(void)state;
 	for (uint32_t i = 0; i < 32; i++)
@@ -553,7 +540,7 @@ static void event_commands_check_all_they_name(void **state)
 		{ ITS_CMD_DISCARD, VGIC_ITS_DISCARD_DEVICE_OOR, VGIC_ITS_DISCARD_UNMAPPED_DEVICE,
 		  VGIC_ITS_DISCARD_ID_OOR, VGIC_ITS_DISCARD_UNMAPPED_INTERRUPT },
 	};
-	struct machine *m = boot_mapped();
+	struct machine *m = its_boot_device();
 
 	(void)state;
 	map_event(m, 1, 0, 8192, 0);
@@ -575,7 +562,7 @@ static void event_commands_check_all_they_name(void **state)
 
 static void discard_removes_mapping_and_pending_state(void **state)
 {
-	struct machine *m = boot_mapped();
+	struct machine *m = its_boot_device();
 
 	(void)state;
 	map_event(m, 1, 0, 8192, 0);
@@ -599,7 +586,7 @@ static void discard_removes_mapping_and_pending_state(void **state)
 
 static void int_makes_pending_and_clear_undoes_it(void **state)
 {
-	struct machine *m = boot_mapped();
+	struct machine *m = its_boot_device();
 
 	(void)state;
 	map_event(m, 1, 0, 8192, 1);
@@ -620,7 +607,7 @@ static void int_makes_pending_and_clear_undoes_it(void **state)
 
 static void inv_reads_one_lpis_configuration(void **state)
 {
-	struct machine *m = boot_mapped();
+	struct machine *m = its_boot_device();
 
 	(void)state;
 	set_property(8192, 0xa0);
@@ -648,7 +635,7 @@ static void inv_reads_one_lpis_configuration(void **state)
 
 static void invall_reads_all_of_a_redistributor(void **state)
 {
-	struct machine *m = boot_mapped();
+	struct machine *m = its_boot_device();
 
 	(void)state;
 	map_collection(m, 2, 0);
@@ -676,7 +663,7 @@ static void invall_reads_all_of_a_redistributor(void **state)
 
 static void invall_needs_a_mapped_collection(void **state)
 {
-	struct machine *m = boot_mapped();
+	struct machine *m = its_boot_device();
 
 	(void)state;
 	its_run_wrong(m, 0, cmd_invall(8192), VGIC_ITS_INVALL_COLLECTION_OOR);
@@ -721,7 +708,7 @@ static void trigger_scenario(void **state)
 
 static void sync_names_an_existing_redistributor(void **state)
 {
-	struct machine *m = boot_mapped();
+	struct machine *m = its_boot_device();
 
 	(void)state;
 	its_run(m, 0, cmd_sync(1));
@@ -736,7 +723,7 @@ static void other_opcodes_are_unknown_or_virtual(void **state)
 				      1u << ITS_CMD_SYNC | 1u << ITS_CMD_MAPD | 1u << ITS_CMD_MAPC |
 				      1u << ITS_CMD_MAPTI | 1u << ITS_CMD_MAPI | 1u << ITS_CMD_INV |
 				      1u << ITS_CMD_INVALL | 1u << ITS_CMD_MOVALL | 1u << ITS_CMD_DISCARD;
-	struct machine *m = boot_mapped();
+	struct machine *m = its_boot_device();
 
 	(void)state;
 	for (unsigned opcode = 0; opcode < 256; opcode++) {
@@ -752,7 +739,7 @@ static void other_opcodes_are_unknown_or_virtual(void **state)
 
 static void wrong_command_does_not_stop_the_queue(void **state)
 {
-	struct machine *m = boot_mapped();
+	struct machine *m = its_boot_device();
 
 	(void)state;
 	its_place(m, 0, cmd_mapd(65536, 4, ITT(2), true));
@@ -836,7 +823,7 @@ static void every_error_has_a_name_and_a_code(void **state)
 
 static void errors_are_reported_with_their_name(void **state)
 {
-	struct machine *m = boot_mapped();
+	struct machine *m = its_boot_device();
 
 	(void)state;
 	its_run(m, 0, cmd_invall(2));

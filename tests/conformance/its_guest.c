@@ -346,6 +346,24 @@ void map_event(struct machine *m, uint32_t device, uint32_t event, uint32_t lpi,
 	run_right(m, cmd_mapti(device, event, lpi, icid));
 }
 
+struct machine *its_boot_device(void)
+{
+	struct machine *m = its_boot(2, 1);
+
+	map_collection(m, 0, 0);
+	map_collection(m, 1, 1);
+	map_device(m, 1, 5);
+	return m;
+}
+
+void its_use_two_levels(struct machine *m, uint32_t its, uint32_t pages)
+{
+	its_write(m, its, GITS_CTLR, 4, 0);
+	finish_work(m);
+	its_write(m, its, GITS_BASER0, 8, GITS_BASER_VALID | GITS_BASER_INDIRECT | DEVICE_TABLE(its) | (pages - 1));
+	its_write(m, its, GITS_CTLR, 4, GITS_CTLR_ENABLED);
+}
+
 /* ---- Interrupts ---------------------------------------------------------------------------------- */
 
 int msi(struct machine *m, uint32_t device, uint32_t event)

@@ -73,10 +73,14 @@ extern struct vgic_its_config its_configs[4];
  * with a queue of one page, flat tables of one 64K page, and enabled. Nothing is mapped.
  */
 struct machine *its_boot(uint32_t num_vcpus, uint32_t num_itses);
+/* Two vCPUs with one ITS; collections 0 and 1 at them; device 1 with 32 events, none of them mapped. */
+struct machine *its_boot_device(void);
 void its_set_up(struct machine *m);
 void lpis_set_up(struct machine *m);
 void lpis_enable(struct machine *m, uint32_t vcpu);
 void its_tables_set_up(struct machine *m, uint32_t its);
+/* The ITS goes off, gets a device table of two levels with @pages pages of level 1, and goes on again. */
+void its_use_two_levels(struct machine *m, uint32_t its, uint32_t pages);
 
 struct vgic_its *its_of(struct machine *m, uint32_t its);
 uint64_t its_read(struct machine *m, uint32_t its, uint32_t offset, unsigned width);

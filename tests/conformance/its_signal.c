@@ -11,11 +11,8 @@
 /* Two vCPUs; collections 0 and 1 at them; device 1, events 0 to 2 to LPIs 8192 to 8194 at collection 0. */
 static struct machine *boot_mapped(void)
 {
-	struct machine *m = its_boot(2, 1);
+	struct machine *m = its_boot_device();
 
-	map_collection(m, 0, 0);
-	map_collection(m, 1, 1);
-	map_device(m, 1, 5);
 	for (uint32_t event = 0; event < 3; event++)
 		map_event(m, 1, event, 8192 + event, 0);
 	return m;

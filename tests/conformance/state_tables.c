@@ -397,10 +397,7 @@ static struct machine *boot_indirect(void)
 {
 	struct machine *m = its_boot(1, 1);
 
-	its_write(m, 0, GITS_CTLR, 4, 0);
-	finish_work(m);
-	its_write(m, 0, GITS_BASER0, 8, GITS_BASER_VALID | GITS_BASER_INDIRECT | DEVICE_TABLE(0));
-	its_write(m, 0, GITS_CTLR, 4, GITS_CTLR_ENABLED);
+	its_use_two_levels(m, 0, 1);
 	for (uint32_t n = 0; n < 5; n++) { /* of the eight pages that 2^16 DeviceIDs have */
 		if (n != 2)
 			ram_set_u64(DEVICE_TABLE(0) + 8 * n, GITS_LEVEL1_VALID | LEVEL2_TABLE(n));
@@ -466,12 +463,9 @@ static void endless_tables_are_refused(void **state)
 	its_configs[0].device_id_bits = 32;
 	machine_start(m);
 	its_set_up(m);
-	its_write(m, 0, GITS_CTLR, 4, 0);
-	finish_work(m);
-	its_write(m, 0, GITS_BASER0, 8, GITS_BASER_VALID | GITS_BASER_INDIRECT | DEVICE_TABLE(0) | 15);
+	its_use_two_levels(m, 0, 16);
 	for (uint32_t n = 0; n < 16 * 8192; n++)
 		ram_set_u64(DEVICE_TABLE(0) + 8 * n, GITS_LEVEL1_VALID | LEVEL2_TABLE(63));
-	its_write(m, 0, GITS_CTLR, 4, GITS_CTLR_ENABLED);
 	assert_int_equal(try_save(m), -E2BIG);
 	assert_int_equal(off_and_restore(m), -E2BIG);
 	machine_stop(m);
