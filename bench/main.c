@@ -410,6 +410,7 @@ static bool state_check(struct bench_options *options)
 static void state_defaults(struct bench_options *options)
 {
 	options->measure.batches = STATE_DEFAULT_BATCHES;
+	options->measure.own_time = true;
 	options->lpis[0] = 1024;
 	options->lpis[1] = 8192;
 	options->lpis[2] = POLICY_NUM_LPIS;

@@ -62,6 +62,16 @@ int measure_cpu(unsigned index)
 	return -1;
 }
 
+static uint64_t now_ns(const struct measure_options *options)
+{
+	struct timespec t;
+
+	if (!options->own_time)
+		return measure_now_ns();
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
 /* The fastest of a few runs: one alone may have been interrupted by something else. UINT64_MAX on a wrong result. */
 static uint64_t fastest_run(const struct series *series, uint64_t iterations)
 {
@@ -148,11 +158,11 @@ static int prepare_series(struct series *series, struct series *const *turns, un
 	return calibrate(series, options->iterations) ? 0 : -EIO;
 }
 
-static bool run_batch(struct series *series)
+static bool run_batch(struct series *series, const struct measure_options *options)
 {
-	const uint64_t start = measure_now_ns();
+	const uint64_t start = now_ns(options);
 	const bool right = series->run(series->context, series->iterations);
-	const uint64_t took = measure_now_ns() - start;
+	const uint64_t took = now_ns(options) - start;
 
 	series->batch_ns[series->num_batches++] = (double)took / (double)series->iterations;
 	return right;
@@ -175,7 +185,7 @@ int measure_run(struct series *const *turns, unsigned num_turns, const struct me
 	for (unsigned batch = 0; batch < options->batches; batch++) {
 		progress_update(&progress, batch);
 		for (unsigned i = 0; i < num_turns; i++) {
-			if (!run_batch(turns[i])) {
+			if (!run_batch(turns[i], options)) {
 				progress_end(&progress);
 				*failed = turns[i];
 				return -EIO;

@@ -36,6 +36,7 @@ struct measure_options {
 	unsigned batches;    /* of each series */
 	uint64_t iterations; /* of each batch; 0: so many that it takes about MEASURE_BATCH_NS */
 	int cpu;             /* run there; -1: anywhere */
+	bool own_time;       /* the thread's processor time: for iterations so long that other programs get into each */
 	bool json;
 };
 
