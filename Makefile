@@ -20,6 +20,7 @@ CHECK_GROUPS := \
 	lint:$(BUILD):!scripts/lint,--quick:25 \
 	unit:$(BUILD):unit:15 \
 	failure:$(BUILD):failure:20 \
+	limits:$(BUILD):limits:20 \
 	conformance:$(BUILD):conformance:30 \
 	embedding:$(BUILD):embedding:30 \
 	instructions:$(BUILD):instructions:30 \
@@ -58,7 +59,7 @@ INSTALL_DEPS := scripts/install-deps.sh
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help deps all demo boot-test migrate-test guest-oracle kvm-oracle qemu-diff check check-all model fuzz bench bench-instructions format lint install clean
+.PHONY: help deps all demo boot-test migrate-test guest-oracle kvm-oracle qemu-diff check check-all limits model fuzz bench bench-instructions format lint install clean
 
 help: ## print this list
 	@echo 'libvgic: an Arm GICv3 interrupt controller in software. Targets:'
@@ -151,6 +152,10 @@ model: ## check every configuration of the protocol's models (four minutes)
 fuzz: deps-build $(FUZZ)/build.ninja ## fuzz with libFuzzer, each target for 60 s (SECONDS=n, TARGETS=...)
 	@$(INSTALL_DEPS) --quiet fuzz
 	@scripts/fuzz $(if $(SECONDS),--seconds $(SECONDS)) $(if $(TARGETS),--targets '$(TARGETS)') $(FUZZ)
+
+limits: deps-build $(BUILD)/build.ninja ## print what a guest can make one access cost, as counts
+	@ninja -C $(BUILD) --quiet tests/limits/limits
+	@$(BUILD)/tests/limits/limits --table
 
 lint: deps-build $(BUILD)/build.ninja ## check layout and sources without running them
 	@$(INSTALL_DEPS) --quiet lint
