@@ -668,6 +668,32 @@ static void line_calls_check_their_ranges(void **state)
 	machine_stop(m);
 }
 
+/* Whoever hands over an access must learn that it is not the controller's, whatever is wrong with it beside that. */
+static void address_of_no_frame_is_told_before_a_bad_width(void **state)
+{
+	static const unsigned widths[] = { 0, 3, 5, 6, 16, UINT32_MAX };
+	struct machine *m = machine_describe(VGIC_PROFILE_NATIVE, 1);
+	uint64_t value = 0x1234;
+
+	(void)state;
+	m->config.has_dist_base = true;
+	m->config.dist_base = MACHINE_DIST_BASE;
+	machine_add_region(m, MACHINE_DIST_BASE + 0xa0000, 2);
+	machine_start(m);
+	for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
+		const unsigned width = widths[i];
+
+		assert_int_equal(vgic_mmio_read(m->vgic, MACHINE_DIST_BASE - 8, width, &value), -ENXIO);
+		assert_int_equal(vgic_mmio_write(m->vgic, MACHINE_DIST_BASE - 8, width, 0), -ENXIO);
+		assert_int_equal(vgic_mmio_read(m->vgic, MACHINE_DIST_BASE, width, &value), -EINVAL);
+		assert_int_equal(vgic_mmio_write(m->vgic, MACHINE_DIST_BASE + 0xa0000, width, 0), -EINVAL);
+		/* The second frame, which no vCPU fills. */
+		assert_int_equal(vgic_mmio_read(m->vgic, MACHINE_DIST_BASE + 0xc0000, width, &value), -EINVAL);
+	}
+	assert_int_equal(value, 0x1234);
+	machine_stop(m);
+}
+
 static void register_calls_leave_the_value_alone_on_error(void **state)
 {
 	struct machine *m = machine_open(1);
@@ -744,6 +770,7 @@ int main(void)
 		cmocka_unit_test(reset_keeps_lines_and_power),
 		cmocka_unit_test(reset_lowers_message_based_lines),
 		cmocka_unit_test(line_calls_check_their_ranges),
+		cmocka_unit_test(address_of_no_frame_is_told_before_a_bad_width),
 		cmocka_unit_test(register_calls_leave_the_value_alone_on_error),
 		cmocka_unit_test(stats_need_a_known_size),
 		cmocka_unit_test(every_guest_error_has_a_name_of_its_own),

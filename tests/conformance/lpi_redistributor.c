@@ -642,6 +642,22 @@ static struct machine *boot_direct(uint32_t num_vcpus)
 	return m;
 }
 
+/* KVM's redistributors have none of these registers, and a guest that was moved from there must not find them. */
+static void kvm_has_no_direct_lpis(void **state)
+{
+	struct machine *m = its_describe(1, 0);
+
+	(void)state;
+	m->config.profile = VGIC_PROFILE_KVM;
+	machine_start(m);
+	lpis_set_up(m);
+	assert_int_equal(redist_read_width(m, 0, GICR_TYPER, 8) & (GICR_TYPER_PLPIS | GICR_TYPER_DIRECT_LPI),
+			 GICR_TYPER_PLPIS);
+	redist_write_width(m, 0, GICR_SETLPIR, 8, GIC_FIRST_LPI);
+	expect_nothing(m);
+	machine_stop(m);
+}
+
 static void direct_lpis_exist_without_an_its(void **state)
 {
 	struct machine *m = boot_direct(2);
@@ -749,6 +765,7 @@ int main(void)
 		cmocka_unit_test(invlpir_of_what_is_no_lpi_is_ignored),
 		cmocka_unit_test(invalidations_need_enabled_lpis),
 		cmocka_unit_test(invallr_reads_all_of_the_redistributor),
+		cmocka_unit_test(kvm_has_no_direct_lpis),
 		cmocka_unit_test(direct_lpis_exist_without_an_its),
 		cmocka_unit_test(setlpir_of_what_is_no_lpi_is_ignored),
 		cmocka_unit_test(direct_lpis_obey_enable_and_configuration),

@@ -105,8 +105,8 @@ enum hostile_kind {
 #define ITS_NUMBER_EDGES  0xe8u
 #define ITS_NUMBER_PLACES 0xf4u
 
-static const uint64_t its_edges[] = { 8191,  8255,       8256,       16383,      16384,      65535,
-				      65536, UINT32_MAX, UINT64_MAX, 1ull << 62, 1ull << 63, 0x1069 };
+static const uint64_t its_edges[] = { 8191,  8255,       8256,       GITS_TRANSLATER, 16384,      65535,
+				      65536, UINT32_MAX, UINT64_MAX, 1ull << 62,      1ull << 63, GIC_PIDR2 };
 
 static const uint64_t its_places[] = {
 	PROPERTY_TABLE,  PENDING_TABLE(0), PENDING_TABLE(1),    PENDING_TABLE(2),    QUEUE(0),        QUEUE(1),

@@ -11,6 +11,7 @@
  */
 #include "mmio_format.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +33,7 @@ struct run {
 	struct pair pair;
 	struct input input;
 	struct handler handlers[MMIO_MAX_VCPUS];
+	unsigned reported[MMIO_MAX_VCPUS]; /* the lines of which line_changed() has told */
 	unsigned num_expensive;
 };
 
@@ -202,7 +204,7 @@ static void open_vcpu(struct run *run, uint32_t vcpu)
 	pair_icc_write(pair, vcpu, VGIC_ICC_IGRPEN1_EL1, 1);
 }
 
-static void set_up(struct run *run, uint32_t vcpu, bool group1)
+static void set_up(struct run *run, uint32_t vcpu, bool group1, bool one_of_n)
 {
 	struct pair *pair = &run->pair;
 	const uint32_t intid = read_u32_number(run) % (GIC_FIRST_SPI + pair->num_spis);
@@ -216,7 +218,8 @@ static void set_up(struct run *run, uint32_t vcpu, bool group1)
 	pair_write(pair, frame, GICD_IGROUPR + word, 4, group1 ? groups | bit : groups & ~bit);
 	pair_write(pair, frame, GICD_IPRIORITYR + base + intid, 1, priority);
 	if (frame == PAIR_DIST)
-		pair_write(pair, frame, GICD_IROUTER + 8 * intid, 8, pair->vcpu_configs[vcpu].affinity);
+		pair_write(pair, frame, GICD_IROUTER + 8 * intid, 8,
+			   one_of_n ? GICD_IROUTER_IRM : pair->vcpu_configs[vcpu].affinity);
 	pair_write(pair, frame, GICD_ISENABLER + word, 4, bit);
 }
 
@@ -300,7 +303,14 @@ static void run_op(struct run *run)
 		open_vcpu(run, vcpu);
 		break;
 	case MMIO_SET_UP:
-		set_up(run, vcpu, op & MMIO_FLAG);
+	case MMIO_SET_UP_ANY:
+		set_up(run, vcpu, op & MMIO_FLAG, MMIO_KIND(op) == MMIO_SET_UP_ANY);
+		break;
+	case MMIO_SLEEP:
+		pair_write(pair, vcpu, GICR_WAKER, 4, op & MMIO_FLAG ? GICR_WAKER_PROCESSOR_SLEEP : 0);
+		break;
+	case MMIO_DPG:
+		pair_write(pair, vcpu, GICR_CTLR, 4, (uint64_t)(input_u8(&run->input) & 7) << 24);
 		break;
 	default:
 		run_expensive(run, op);
@@ -311,16 +321,46 @@ static void run_op(struct run *run)
 
 /* ---- The machine ---- */
 
+static void on_kick(void *opaque, struct vgic_vcpu *vcpu)
+{
+	(void)opaque;
+	(void)vcpu;
+}
+
+static void on_line_changed(void *opaque, struct vgic_vcpu *vcpu, unsigned lines)
+{
+	/* The pair is the first that a run has. */
+	struct run *run = opaque;
+
+	run->reported[vgic_vcpu_index(vcpu)] = lines;
+}
+
+/* pair_compare() has asked for the lines of all vCPUs: where the VMM mirrors them, it has been told of every change. */
+static void check_mirror(struct run *run)
+{
+	for (uint32_t v = 0; v < run->pair.num_vcpus; v++) {
+		if (run->pair.config.ops.line_changed && run->reported[v] != pair_lines(&run->pair, v)) {
+			printf("# vCPU %u was reported with the lines %u, it has %u\n", v, run->reported[v],
+			       pair_lines(&run->pair, v));
+			exit(1);
+		}
+	}
+}
+
 static void configure(struct run *run)
 {
 	struct pair *pair = &run->pair;
 	const uint8_t how = input_u8(&run->input);
-	uint32_t features = input_u16(&run->input) & VGIC_FEATURES_ALL & ~VGIC_FEATURE_LPIS;
+	const uint16_t more = input_u16(&run->input);
+	uint32_t features = more & VGIC_FEATURES_ALL & ~VGIC_FEATURE_LPIS;
 
 	pair_configure(pair, how & 1 ? VGIC_PROFILE_KVM : VGIC_PROFILE_NATIVE, (how >> 1 & 3u) + 1);
 	if (!(features & VGIC_FEATURE_ONE_OF_N))
 		features &= ~VGIC_FEATURE_DPGS;
 	pair->name = "mmio";
+	pair->config.ops.kick = on_kick;
+	if (more & MMIO_MIRROR)
+		pair->config.ops.line_changed = on_line_changed;
 	pair->config.features = features;
 	pair->config.num_spis = mmio_num_spis[how >> 3 & 3];
 	pair->config.kvm_revision = 1 + (how >> 5) % 3u;
@@ -336,8 +376,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	configure(&run);
 	pair_create(&run.pair);
-	for (unsigned i = 0; i < MAX_OPS && !input_is_empty(&run.input); i++)
+	for (unsigned i = 0; i < MAX_OPS && !input_is_empty(&run.input); i++) {
 		run_op(&run);
+		check_mirror(&run);
+	}
 	pair_compare_interrupts(&run.pair);
 	pair_destroy(&run.pair);
 	return 0;

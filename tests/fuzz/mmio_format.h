@@ -44,9 +44,12 @@ enum mmio_kind {
 	MMIO_RESET,
 	MMIO_MOVE,
 	MMIO_COMPARE,
-	MMIO_SGI,    /* group and INTID, targets */
-	MMIO_OPEN,   /* all of what lets interrupts through to this vCPU */
-	MMIO_SET_UP, /* INTID, priority: enabled, and an SPI routed here; the flag is the group */
+	MMIO_SGI,        /* group and INTID, targets */
+	MMIO_OPEN,       /* all of what lets interrupts through to this vCPU */
+	MMIO_SET_UP,     /* INTID, priority: enabled, and an SPI routed here; the flag is the group */
+	MMIO_SET_UP_ANY, /* the same for a 1-of-N SPI */
+	MMIO_SLEEP,      /* GICR_WAKER; the flag: ProcessorSleep */
+	MMIO_DPG,        /* a byte: GICR_CTLR.DPG* */
 	MMIO_NUM_KINDS,
 };
 
@@ -77,7 +80,9 @@ static const uint32_t mmio_icc_regs[] = {
 
 static const uint32_t mmio_num_spis[] = { 32, 64, 96, VGIC_MAX_SPIS };
 
-/* Byte 0: profile, vCPUs, SPIs, KVM's revision. Byte 1 and 2: features. */
+#define MMIO_MIRROR 0x8000u /* the VMM keeps the lines of each vCPU by line_changed() */
+
+/* Byte 0: profile, vCPUs, SPIs, KVM's revision. Byte 1 and 2: features, and MMIO_MIRROR. */
 static inline uint8_t mmio_config_byte(bool kvm, uint32_t num_vcpus, uint32_t spis_index, uint32_t revision)
 {
 	return (uint8_t)(kvm | (num_vcpus - 1) << 1 | spis_index << 3 | (revision - 1) << 5);

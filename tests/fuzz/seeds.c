@@ -121,6 +121,10 @@ static void put_register(const struct record *r, bool write)
 {
 	const bool dist = r->vcpu == PAIR_DIST;
 
+	if (write && !dist && r->where == GICR_WAKER && r->how == 4 && (r->value & ~UINT64_C(2)) == 0) {
+		put_u8(MMIO_SLEEP | r->vcpu << 5 | (r->value ? MMIO_FLAG : 0));
+		return;
+	}
 	if (!put_bank(write ? MMIO_WRITE_BANK : MMIO_READ_BANK, r)) {
 		put_u8((write ? MMIO_WRITE : MMIO_READ) | (dist ? MMIO_DIST_FLAG : r->vcpu << 5));
 		put_width(r->how);
@@ -254,7 +258,8 @@ static void put_mmio_config(int profile, uint32_t num_spis, uint32_t features, u
 	while (spis < 3 && mmio_num_spis[spis] != num_spis)
 		spis++;
 	put_u8(mmio_config_byte(profile == VGIC_PROFILE_KVM, config.num_vcpus, spis, revision));
-	put_uint(features, 2);
+	/* By chance, half of them. */
+	put_uint(features | (num_records % 2 ? MMIO_MIRROR : 0), 2);
 	vcpus[config.num_vcpus - 1].affinity |= 0x30;
 	if (features & VGIC_FEATURE_A3V)
 		vcpus[config.num_vcpus - 1].affinity |= 0x200000000;
