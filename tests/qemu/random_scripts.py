@@ -4,7 +4,7 @@
 import random
 
 import differences
-from script import BASES, BY_NAME, GICR_SIZE, LPI_BITS, NUM_SPIS, NUM_VCPUS, REGISTERS, name_of
+from script import BASES, COMMANDS, GICR_SIZE, LPI_BITS, NUM_SPIS, NUM_VCPUS, REGISTERS, name_of
 
 FRAME_SIZES = {'GICD': 0x10000, 'GICR': 0x20000, 'GITS': 0x20000}
 
@@ -160,7 +160,15 @@ class Interrupts(Script):
         self.add('v0 w32', self.bank_address('IPRIORITYR', self.any(), 8), hex(self.word(32)))
 
     def route(self):
-        self.add('v0 w64', f'GICD_IROUTER+{8 * self.random.choice(self.spis):#x}', self.below(NUM_VCPUS + 1))
+        """To a PE that there is mostly, by all of the register or by half of it. The upper one has Aff3."""
+        register = f'GICD_IROUTER+{8 * self.random.choice(self.spis):#x}'
+        aff3 = self.random.choice([0, 0, 1, 0xff])
+        if self.chance(50):
+            self.add('v0 w64', register, hex(aff3 << 32 | self.below(NUM_VCPUS + 1)))
+        elif self.chance(50):
+            self.add('v0 w32', register, self.below(NUM_VCPUS + 1))
+        else:
+            self.add('v0 w32', register + '+0x4', hex(aff3))
 
     def control(self):
         self.add('v0 w32 GICD_CTLR', self.below(4))
@@ -185,19 +193,20 @@ class Its(Script):
         self.devices, self.events, self.collections = {}, {}, {}
         self.indirect = self.chance(40)
         self.device_ids = self.INDIRECT_DEVICES if self.indirect else self.FLAT_DEVICES
+        self.lpi_bits = self.random.choices([LPI_BITS, 15, 16, LPI_BITS - 1], [80, 5, 10, 5])[0]
         self.set_up()
-        for _ in range(10 + self.below(60) + (150 if self.chance(5) else 0)):
+        for _ in range(10 + self.below(60)):
             self.step()
         for vcpu in range(NUM_VCPUS):
-            self.epilogue += [f'v0 w32 GICR_CTLR@{vcpu} 0; dump PEND@{vcpu}+0x400 0x400']
+            self.epilogue += [f'v0 w32 GICR_CTLR@{vcpu} 0; {self.pending_table(vcpu)}']
 
     def set_up(self):
         differences.steer('common-lpi-configuration')
         differences.steer('page-size')
         for vcpu in range(NUM_VCPUS):
-            self.add('v0 w64', f'GICR_PROPBASER@{vcpu}', f'PROP+{LPI_BITS - 1:#x}')
+            self.add('v0 w64', f'GICR_PROPBASER@{vcpu}', f'PROP+{self.lpi_bits - 1:#x}')
             self.add('v0 w64', f'GICR_PENDBASER@{vcpu}', f'PEND@{vcpu}')
-        self.add('fill PROP 0x2000', hex(self.random.choice([0, 1, 0xa1])))
+        self.add('fill PROP 0x10000', hex(self.random.choice([0, 1, 0xa1])))
         self.add('v0 w64 GITS_CBASER QUEUE+0x8000000000000000')
         if self.indirect:
             self.add('ram w64 DEVTAB L2+0x8000000000000000')
@@ -217,6 +226,12 @@ class Its(Script):
             self.add(f'v0 w32 GICR_CTLR@{vcpu} 1')
         if not early:
             self.first_mappings()
+        if self.chance(30):
+            self.come_to_the_end_of_the_queue()
+
+    def pending_table(self, vcpu):
+        """The operation that reads it, without the part that no LPI has."""
+        return f'dump PEND@{vcpu}+0x400 {(1 << max(self.lpi_bits, LPI_BITS)) // 8 - 0x400:#x}'
 
     def first_mappings(self):
         for icid in range(2):
@@ -225,6 +240,15 @@ class Its(Script):
             self.map_device(device)
         for _ in range(4):
             self.map_event()
+
+    def come_to_the_end_of_the_queue(self):
+        """Its next commands are the first ones again. What lies behind the end must not be executed: it would be seen."""
+        behind = 'QUEUE+0x1000'
+        for key in list(self.events)[:2]:
+            for i, doubleword in enumerate(COMMANDS['int'](*key)):
+                self.add(f'ram w64 {behind}+{8 * i:#x}', hex(doubleword))
+            behind += '+0x20'
+        self.add('its0 skip', 100 + self.below(20))
 
     def preset_pending(self, vcpu):
         """A bit that is set in the pending table, of an LPI that is mapped to this redistributor."""
@@ -320,7 +344,7 @@ class Its(Script):
             return
         device = self.random.choice(list(self.devices))
         event = self.below(1 << self.devices[device])
-        lpi = (1 << 13) + self.below(64 if self.chance(80) else 1 << 13)
+        lpi = (1 << 13) + self.below(64 if self.chance(80) else max(64, (1 << self.lpi_bits) - (1 << 13)))
         icid = self.random.choice(list(self.collections) or self.COLLECTIONS)
         if self.chance(5):
             icid = self.random.choice(self.COLLECTIONS)
@@ -389,14 +413,15 @@ class Its(Script):
         mapped = self.random.choice(list(self.devices)) if self.devices else 0
         past = 1 << self.devices.get(mapped, 0)
         self.random.choice([
-            lambda: self.command('mapti', mapped, past, 8300, 0),
-            lambda: self.command('mapti', mapped, 0xffffffff, 8300, 0),
-            lambda: self.command('mapti', mapped, 0, self.random.choice([0, 31, 1023, 8191, 0x10000, 0xffffffff]), 0),
-            lambda: self.command('mapti', 3, event, 8300, 0),
-            lambda: self.command('mapti', mapped, 0, 8300, 0xffff),
-            lambda: self.command('mapi', mapped, 0, 0),
-            lambda: self.command('mapd', self.random.choice([20000, 0x10000, 0xffffffff]), 'ITT@9', 4),
-            lambda: self.command('mapd', mapped, 'ITT@9', 17 + self.below(16)),
+            lambda: self.wrong_event('mapti', mapped, past, 8300, 0),
+            lambda: self.wrong_event('mapti', mapped, self.random.choice([past + 1, 0xffff, 0x10000, 0xffffffff]), 8300, 0),
+            lambda: self.wrong_event('mapti', mapped, 0, self.random.choice([0, 31, 1023, 8191, 0x10000, 0xffffffff]), 0),
+            lambda: self.wrong_event('mapti', 3, event, 8300, 0),
+            lambda: self.past_the_tables(mapped, past - 1),
+            lambda: self.wrong_event('mapti', mapped, 0, 8300, 0xffff),
+            lambda: self.wrong_event('mapi', mapped, 0, 0),
+            lambda: self.wrong_device(self.random.choice([20000, 0x10000, 0xffffffff]), 4),
+            lambda: self.wrong_device(mapped, 17 + self.below(16)),
             lambda: self.command('mapc', self.random.choice(self.COLLECTIONS), 4 + self.below(1000)),
             lambda: self.command('mapc', 0xffff, 0),
             lambda: self.command('unmapc', 0xffff),
@@ -409,6 +434,31 @@ class Its(Script):
             lambda: self.unmapped(mapped, self.below(past), icid),
             lambda: self.command('raw', *(hex(self.opcode(i)) for i in range(4))),
         ])()
+
+    def wrong_event(self, command, device, event, *rest):
+        """A mapping that is refused, and then a signal that would show it."""
+        since = len(self.operations)
+        self.command(command, device, event, *rest)
+        self.command('int', device, event)
+        self.join(since)
+
+    def past_the_tables(self, device, event):
+        """An LPI that GICR_PROPBASER.IDbits does not allow."""
+        if (device, event) in self.events:
+            differences.steer('lpi-past-the-tables')
+            return
+        self.wrong_event('mapti', device, event, 1 << self.lpi_bits, 0)
+
+    def wrong_device(self, device, bits):
+        """A MAPD that is refused. A device that is mapped keeps its events."""
+        since = len(self.operations)
+        self.command('mapd', device, 'ITT@9', bits)
+        if device not in self.devices:
+            self.command('mapti', device, 1, 8301, 0)
+            self.command('int', device, 1)
+        elif self.events_of(device):
+            self.command('int', *self.random.choice(self.events_of(device)))
+        self.join(since)
 
     def unmapped(self, device, event, icid):
         """A command about an event that is not there."""
@@ -430,7 +480,7 @@ class Its(Script):
         """
         vcpu, since = self.below(NUM_VCPUS), len(self.operations)
         self.add(f'v0 w32 GICR_CTLR@{vcpu} 0')
-        self.add(f'dump PEND@{vcpu}+0x400 0x400')
+        self.add(self.pending_table(vcpu))
         if self.chance(30):
             self.use_event(may_move=False)
         if self.chance(20):
@@ -494,7 +544,6 @@ class Queue(Script):
 
 BASES_OF_QUEUES = [0x40250000, 0x40254000]
 KINDS = [Registers, Interrupts, Its, Queue]
-assert all(kind in BY_NAME for kind in ['GICD_CTLR', 'GITS_CTLR'])
 
 
 def generate(seed, first, count):

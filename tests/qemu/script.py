@@ -3,6 +3,7 @@
 
     v0 r32 GICD_TYPER             v0 w8 GICD_IPRIORITYR+40 0x80      widths 8, 16, 32, 64
     its0 mapd DEV ITT BITS        its0 mapti DEV EV LPI ICID         ... see COMMANDS
+    its0 skip 120                 on by so many commands, whatever is in the queue there
     spi 40 1                      ppi v0 20 1                        lines
     msi its0 dev=0 ev=3           a write of GITS_TRANSLATER
     ram r64 ADDRESS               ram w64 ADDRESS VALUE              guest memory
@@ -195,7 +196,10 @@ class Lowering:
             raise ScriptError('a command has four doublewords')
         data = b''.join((word & (1 << 64) - 1).to_bytes(8, 'little') for word in doublewords)
         self.emit(f"write {TABLES['QUEUE'][0] + self.tail:#x} 0x20 0x{data.hex()}")
-        self.tail = (self.tail + 32) % QUEUE_SIZE
+        self.move_tail(1)
+
+    def move_tail(self, count):
+        self.tail = (self.tail + 32 * count) % QUEUE_SIZE
         self.write(GITS + 0x88, 8, self.tail)
 
     def access(self, words):
@@ -228,6 +232,8 @@ class Lowering:
         kind = words[0]
         if re.fullmatch(r'v\d', kind):
             self.access(words[1:])
+        elif kind == 'its0' and words[1] == 'skip':
+            self.move_tail(number(words[2]))
         elif kind == 'its0' and words[1] in COMMANDS:
             self.command(COMMANDS[words[1]](*(number(word) for word in words[2:])))
         elif kind == 'spi':
