@@ -288,8 +288,8 @@ DIFFERENCES = [
         """),
     Difference(
         'move-while-off',
-        'A MOVI from a redistributor whose EnableLPIs is 0: the bit in its pending table is nobody\'s here when that is read '
-        'again. In QEMU it stays one of this redistributor.',
+        'A MOVI from a redistributor whose EnableLPIs is 0: the bit in its pending table is that of an LPI that is elsewhere, and '
+        'counts for nobody here when the table is read again. In QEMU it stays one of this redistributor.',
         SET_UP + f"""
         its0 int 5 0; v0 w32 GICR_CTLR@0 0; its0 movi 5 0 1; v0 w32 GICR_CTLR@0 1
         {PENDING_0} | 1 | 0

@@ -183,22 +183,26 @@ class Its(Script):
 
     kind = 'its'
     FLAT_DEVICES = [0, 1, 2, 7, 100, 8191]
-    # In both pages of level 2 that there are.
+    # In two pages of level 2. The second one may come later.
     INDIRECT_DEVICES = [0, 1, 2, 8191, 8195, 16383]
+    FIRST_OF_PAGE_1 = 8192
     COLLECTIONS = [0, 1, 2, 3, 9, 8191]
     # One device at a time has so many events that an EventID can be an LPI's INTID.
     BIG_BITS = 14
 
     def make(self):
         self.devices, self.events, self.collections = {}, {}, {}
+        self.pending_tables = []    # of each redistributor, by name
         self.indirect = self.chance(40)
         self.device_ids = self.INDIRECT_DEVICES if self.indirect else self.FLAT_DEVICES
+        self.page_1 = not self.indirect or self.chance(50)
         self.lpi_bits = self.random.choices([LPI_BITS, 15, 16, LPI_BITS - 1], [80, 5, 10, 5])[0]
         self.set_up()
         for _ in range(10 + self.below(60)):
             self.step()
         for vcpu in range(NUM_VCPUS):
-            self.epilogue += [f'v0 w32 GICR_CTLR@{vcpu} 0; {self.pending_table(vcpu)}']
+            self.epilogue += [f'v0 w32 GICR_CTLR@{vcpu} 0; {self.look_at_table("PEND", vcpu)}',
+                              self.look_at_table('PEND2', vcpu)]
 
     def set_up(self):
         differences.steer('common-lpi-configuration')
@@ -206,11 +210,13 @@ class Its(Script):
         for vcpu in range(NUM_VCPUS):
             self.add('v0 w64', f'GICR_PROPBASER@{vcpu}', f'PROP+{self.lpi_bits - 1:#x}')
             self.add('v0 w64', f'GICR_PENDBASER@{vcpu}', f'PEND@{vcpu}')
+            self.pending_tables.append('PEND')
         self.add('fill PROP 0x10000', hex(self.random.choice([0, 1, 0xa1])))
         self.add('v0 w64 GITS_CBASER QUEUE+0x8000000000000000')
         if self.indirect:
             self.add('ram w64 DEVTAB L2+0x8000000000000000')
-            self.add('ram w64 DEVTAB+0x8 L2@1+0x8000000000000000')
+            if self.page_1:
+                self.add('ram w64 DEVTAB+0x8 L2@1+0x8000000000000000')
         self.add('v0 w64 GITS_BASER', f'DEVTAB+{(0xc000000000000200 if self.indirect else 0x8000000000000200):#x}')
         self.add('v0 w64 GITS_BASER+8 COLTAB+0x8000000000000200')
         self.add('v0 w32 GITS_CTLR 1')
@@ -229,9 +235,9 @@ class Its(Script):
         if self.chance(30):
             self.come_to_the_end_of_the_queue()
 
-    def pending_table(self, vcpu):
-        """The operation that reads it, without the part that no LPI has."""
-        return f'dump PEND@{vcpu}+0x400 {(1 << max(self.lpi_bits, LPI_BITS)) // 8 - 0x400:#x}'
+    def look_at_table(self, table, vcpu):
+        """The operation that reads a pending table, without the part that no LPI has."""
+        return f'dump {table}@{vcpu}+0x400 {(1 << max(self.lpi_bits, LPI_BITS)) // 8 - 0x400:#x}'
 
     def first_mappings(self):
         for icid in range(2):
@@ -252,10 +258,13 @@ class Its(Script):
 
     def preset_pending(self, vcpu):
         """A bit that is set in the pending table, of an LPI that is mapped to this redistributor."""
+        if self.lpi_bits < LPI_BITS:
+            differences.steer('lpi-past-the-tables')
+            return
         lpis = [lpi for lpi, icid in self.events.values() if self.collections.get(icid) == vcpu]
         if lpis:
             lpi = self.random.choice(lpis)
-            self.add(f'ram w8 PEND@{vcpu}+{lpi // 8:#x}', hex(1 << lpi % 8))
+            self.add(f'ram w8 {self.pending_tables[vcpu]}@{vcpu}+{lpi // 8:#x}', hex(1 << lpi % 8))
 
     # ---- Well-formed commands ----
 
@@ -292,6 +301,9 @@ class Its(Script):
 
     def map_device(self, device):
         since = len(self.operations)
+        if device >= self.FIRST_OF_PAGE_1 and not self.page_1:
+            self.wrong_device(device, 4)
+            return
         if not self.empty_device(device):
             return
         bits, where, size = 1 + self.below(9), f'ITT@{self.device_ids.index(device)}', 0x2000
@@ -301,6 +313,12 @@ class Its(Script):
         self.command('mapd', device, where, bits)
         self.join(since)
         self.devices[device] = bits
+
+    def add_page(self):
+        """Level 1 of the device table leads to its second page from now on."""
+        if not self.page_1:
+            self.add('ram w64 DEVTAB+0x8 L2@1+0x8000000000000000')
+            self.page_1 = True
 
     def unmap_device(self):
         device, since = self.random.choice(self.device_ids), len(self.operations)
@@ -480,10 +498,27 @@ class Its(Script):
         """
         vcpu, since = self.below(NUM_VCPUS), len(self.operations)
         self.add(f'v0 w32 GICR_CTLR@{vcpu} 0')
-        self.add(self.pending_table(vcpu))
+        self.add(self.look_at_table(self.pending_tables[vcpu], vcpu))
         if self.chance(30):
             self.use_event(may_move=False)
         if self.chance(20):
+            self.preset_pending(vcpu)
+        self.add(f'v0 w32 GICR_CTLR@{vcpu} 1')
+        self.join(since)
+
+    def change_pending_table(self):
+        """To the other one, emptied: what is pending in the old one stays there. PTZ says that the new one is empty."""
+        vcpu, since = self.below(NUM_VCPUS), len(self.operations)
+        new = 'PEND2' if self.pending_tables[vcpu] == 'PEND' else 'PEND'
+        self.pending_tables[vcpu] = new
+        self.add(f'v0 w32 GICR_CTLR@{vcpu} 0')
+        # Bits that are left of earlier times can be those of LPIs that are elsewhere by now.
+        differences.steer('move-while-off')
+        self.add(f'fill {new}@{vcpu} 0x2000 0')
+        if self.chance(50):
+            self.add('v0 w64', f'GICR_PENDBASER@{vcpu}', f'{new}@{vcpu}+0x4000000000000000')
+        else:
+            self.add('v0 w64', f'GICR_PENDBASER@{vcpu}', f'{new}@{vcpu}')
             self.preset_pending(vcpu)
         self.add(f'v0 w32 GICR_CTLR@{vcpu} 1')
         self.join(since)
@@ -502,7 +537,7 @@ class Its(Script):
 
     def step(self):
         self.one_of([(self.use_event, 40), (self.map_event, 14), (self.signal, 10), (self.others, 8), (self.nonsense, 14),
-                     (lambda: self.map_device(self.random.choice(self.device_ids)), 4), (self.unmap_device, 2),
+                     (lambda: self.map_device(self.random.choice(self.device_ids)), 4), (self.unmap_device, 2), (self.add_page, 2), (self.change_pending_table, 2),
                      (lambda: self.map_collection(self.random.choice(self.COLLECTIONS), self.below(NUM_VCPUS)), 4),
                      (self.unmap_collection, 2), (self.look_at_pending, 5), (self.switch, 3), (self.look, 4)])
 

@@ -26,9 +26,10 @@ LPI_BITS = 14
 GIC_PATH = '/machine/unattached/device[4] unnamed-gpio-in'
 
 # Tables of the scripts: a name, where the first one is, and how far the next one. The rest of memory is never touched.
-TABLES_BEGIN, TABLES_SIZE = 0x40200000, 0x140000
-TABLES = {'PROP': (0x40200000, 0), 'PEND': (0x40210000, 0x10000), 'QUEUE': (0x40250000, 0), 'DEVTAB': (0x40260000, 0),
-          'COLTAB': (0x40280000, 0), 'L2': (0x40290000, 0x10000), 'ITT': (0x402d0000, 0x2000), 'BIGITT': (0x40300000, 0), 'RAM': (0x40000000, 0)}
+TABLES_BEGIN, TABLES_SIZE = 0x40200000, 0x180000
+TABLES = {'RAM': (0x40000000, 0), 'PROP': (0x40200000, 0), 'PEND': (0x40210000, 0x10000), 'QUEUE': (0x40250000, 0),
+          'DEVTAB': (0x40260000, 0), 'COLTAB': (0x40280000, 0), 'L2': (0x40290000, 0x10000), 'ITT': (0x402d0000, 0x2000),
+          'BIGITT': (0x40300000, 0), 'PEND2': (0x40340000, 0x10000)}
 QUEUE_SIZE = 0x1000
 
 
