@@ -136,6 +136,28 @@ static void set_up_mask(struct rig *rig)
 	schedule_task("vmm", mask_and_unmask, rig, false);
 }
 
+/* ---- Pauses: R20 ---- */
+
+static void pause_and_resume(void *context)
+{
+	struct rig *rig = context;
+
+	for (int i = 0; i < 3; i++) {
+		vgic_pause(rig->vgic);
+		vgic_resume(rig->vgic);
+	}
+}
+
+/* What is kept is delivered by whichever of mask and pause ends last. */
+static void set_up_pause(struct rig *rig)
+{
+	expect_events(rig);
+	set_route(rig, msi_route(0, 0));
+	schedule_task("device0", signal_masked_gsi, rig, false);
+	schedule_task("vmm", mask_and_unmask, rig, false);
+	schedule_task("saver", pause_and_resume, rig, false);
+}
+
 /* ---- Lines: R17 ---- */
 
 /* The line is driven up and down; where it leads changes meanwhile. In the end it is low everywhere. */
@@ -186,6 +208,7 @@ const struct scenario scenarios_route[] = {
 	{ "route_change", "an MSI route that changes under fire; R15",     ROUTES,             set_up_change,      check_sum,           NULL },
 	{ "route_txn",    "transactions, some given up; R15",              ROUTES,             set_up_transaction, check_sum,           NULL },
 	{ "route_mask",   "masks that come and go; R16",                   ROUTES,             set_up_mask,        check_sum,           NULL },
+	{ "route_pause",  "masks and pauses that come and go; R16, R20",   ROUTES,             set_up_pause,       check_sum,           NULL },
 	{ "route_lines",  "a line whose pin changes; R17",                 { .routes = true }, set_up_lines,       check_lines_are_low, NULL },
 	{ 0 },
 };
