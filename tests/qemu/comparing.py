@@ -5,7 +5,9 @@ import differences
 import script
 from machines import MachineEnded
 
-PROLOGUE = [f'memset {script.TABLES_BEGIN:#x} {script.TABLES_SIZE:#x} 0x0']
+EMPTY_TABLES = [f'memset {script.TABLES_BEGIN:#x} {script.TABLES_SIZE:#x} 0x0']
+# Before a script: what is known to differ out of reset (table-attributes).
+PREPARATION = EMPTY_TABLES + [request.line for request in script.lower(['v0 w64 GITS_BASER 0', 'v0 w64 GITS_BASER+8 0'])]
 
 
 class Finding:
@@ -62,8 +64,9 @@ class Comparer:
         for request in self.look:
             request.operation = len(operations)
         requests += self.look
+        differences.steer('table-attributes')
         try:
-            qemu, libvgic = self.pair.run(PROLOGUE + [request.line for request in requests])
+            qemu, libvgic = self.pair.run(PREPARATION + [request.line for request in requests])
         except MachineEnded as error:
             self.pair.start()
             return Finding(len(operations), None, str(error), str(error))
@@ -71,15 +74,15 @@ class Comparer:
             self.counts['scripts'] += 1
             self.counts['operations'] += len(operations)
             self.counts['values'] += sum(request.reads for request in requests)
-        for request, left, right in zip(requests, qemu[1:], libvgic[1:]):
+        for request, left, right in zip(requests, qemu[len(PREPARATION):], libvgic[len(PREPARATION):]):
             if not self.same(request, left, right):
                 return Finding(request.operation, request, left, right)
         return None
 
     def values(self, operations):
-        """(operation, what QEMU says, what libvgic says) of those that read."""
+        """(operation, what QEMU says, what libvgic says) of those that read, out of reset."""
         requests = script.lower(operations)
-        qemu, libvgic = self.pair.run(PROLOGUE + [request.line for request in requests])
+        qemu, libvgic = self.pair.run(EMPTY_TABLES + [request.line for request in requests])
         return [(operations[request.operation], int(left.split()[1], 0), int(right.split()[1], 0))
                 for request, left, right in zip(requests, qemu[1:], libvgic[1:]) if request.reads]
 

@@ -165,7 +165,7 @@ DIFFERENCES = [
     Difference(
         'table-attributes',
         'Out of reset GITS_BASER<n> says inner shareable and inner cacheable here, as KVM does, and nothing in QEMU: both are '
-        'allowed. Scripts begin with writing them.',
+        'allowed. They are written before each script.',
         """
         v0 r64 GITS_BASER | 0x0107000000000200 | 0x1907000000000600
         v0 r64 GITS_BASER+8 | 0x0407000000000200 | 0x1c07000000000600

@@ -17,10 +17,9 @@ class Script:
     def __init__(self, seed, number):
         self.random = random.Random(f'{self.kind} {seed} {number}')
         self.name = f'{self.kind}-{seed}-{number}'
-        self.prologue = ['v0 w64 GITS_BASER 0', 'v0 w64 GITS_BASER+8 0']
+        self.prologue = []
         self.operations = []
         self.epilogue = []
-        differences.steer('table-attributes')
         self.make()
 
     def add(self, *words):
