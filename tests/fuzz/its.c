@@ -24,7 +24,7 @@
 
 #include "pair.h"
 
-#define MAX_OPS       160u
+#define MAX_OPS       400u
 #define MAX_EXPENSIVE 1u
 #define RAM_PAGE      4096u
 #define NUM_PAGES     (RAM_SIZE / RAM_PAGE)

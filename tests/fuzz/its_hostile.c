@@ -21,7 +21,7 @@
 #include <string.h>
 #include <vgic/state.h>
 
-#define MAX_OPS       100u
+#define MAX_OPS       300u
 #define MAX_EXPENSIVE 1u
 #define MAX_CHANGES   8u
 #define MAX_DEVICES   4u
