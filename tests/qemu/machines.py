@@ -5,7 +5,9 @@ Both take lines of QEMU's qtest protocol and give one line for each. Nothing els
 asked of them, so that a test can put anything in their place.
 """
 
+import ctypes
 import json
+import signal
 import socket
 import subprocess
 
@@ -14,6 +16,14 @@ QEMU = ['qemu-system-aarch64', '-machine', 'virt,gic-version=3,its=on', '-cpu', 
 
 # So many requests are sent before their answers are read: together they fit into a pipe.
 BATCH = 256
+
+
+PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent():
+    """QEMU goes on when nobody listens any more, even if who has started it was killed."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class MachineEnded(Exception):
@@ -26,7 +36,8 @@ class Machine:
     name = None
 
     def __init__(self, command, **options):
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **options)
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=die_with_parent,
+                                        **options)
 
     def send(self, lines):
         try:
