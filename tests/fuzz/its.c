@@ -26,6 +26,7 @@
 
 #define MAX_OPS       400u
 #define MAX_EXPENSIVE 1u
+#define NUM_PROBED    24u
 #define RAM_PAGE      4096u
 #define NUM_PAGES     (RAM_SIZE / RAM_PAGE)
 
@@ -536,6 +537,31 @@ static void start_machine(uint8_t how)
 		set_up_all();
 }
 
+/*
+ * What the input has left behind, made visible: the signals of all events, and what each vCPU then takes and in which
+ * order. It is there that an INV that did nothing shows.
+ */
+static void probe(void)
+{
+	uint32_t device, event;
+
+	for (uint32_t i = 0; i < run.m->num_itses; i++) {
+		for (uint32_t n = 0; n < NUM_PROBED && ref_its_some_event(run.m->ref, i, n, &device, &event); n++)
+			signal_both(i, device, event);
+	}
+	pair_write(run.pair, PAIR_DIST, GICD_CTLR, 4, GICD_CTLR_ENABLE_GRP0 | GICD_CTLR_ENABLE_GRP1);
+	for (uint32_t v = 0; v < run.pair->num_vcpus; v++) {
+		pair_icc_write(run.pair, v, VGIC_ICC_PMR_EL1, 0xff);
+		pair_icc_write(run.pair, v, VGIC_ICC_IGRPEN1_EL1, 1);
+		pair_icc_write(run.pair, v, VGIC_ICC_AP0R0_EL1, 0);
+		pair_icc_write(run.pair, v, VGIC_ICC_AP1R0_EL1, 0);
+		compare();
+		for (uint32_t n = 0; n < NUM_PROBED && pair_lines(run.pair, v) != 0; n++)
+			take(v, true);
+	}
+	compare();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	memset(&run, 0, sizeof(run));
@@ -543,6 +569,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	start_machine(input_u8(&run.input));
 	for (unsigned i = 0; i < MAX_OPS && !input_is_empty(&run.input); i++)
 		run_op();
+	probe();
 	compare_all();
 	clear_memory(&memories[0]);
 	clear_memory(&memories[1]);

@@ -20,6 +20,7 @@
 #define MAX_OPS       500u
 #define MAX_EXPENSIVE 4u
 #define MAX_NESTED    8u
+#define NUM_PROBED    12u
 
 /* What a vCPU's handler remembers. */
 struct handler {
@@ -370,6 +371,36 @@ static void configure(struct run *run)
 		pair->vcpu_configs[pair->config.num_vcpus - 1].affinity |= 0x200000000;
 }
 
+/*
+ * What the input has left behind, made visible: every interrupt is made pending, and each vCPU takes what comes, in its
+ * order. Who sleeps goes on sleeping: a 1-of-N interrupt must not be there.
+ */
+static void probe(struct run *run)
+{
+	struct pair *pair = &run->pair;
+
+	for (uint32_t word = 1; word <= pair->num_spis / 32; word++)
+		pair_write(pair, PAIR_DIST, GICD_ISPENDR + 4 * word, 4, UINT32_MAX);
+	pair_write(pair, PAIR_DIST, GICD_CTLR, 4, GICD_CTLR_ENABLE_GRP0 | GICD_CTLR_ENABLE_GRP1);
+	pair_compare(pair);
+	for (uint32_t v = 0; v < pair->num_vcpus; v++) {
+		pair_write(pair, v, GICR_ISPENDR0, 4, UINT32_MAX);
+		pair_icc_write(pair, v, VGIC_ICC_PMR_EL1, 0xff);
+		pair_icc_write(pair, v, VGIC_ICC_IGRPEN0_EL1, 1);
+		pair_icc_write(pair, v, VGIC_ICC_IGRPEN1_EL1, 1);
+		pair_compare(pair);
+		pair_icc_write(pair, v, VGIC_ICC_AP0R0_EL1, 0);
+		pair_icc_write(pair, v, VGIC_ICC_AP1R0_EL1, 0);
+		run->handlers[v].depth = 0;
+		for (unsigned i = 0; i < NUM_PROBED && pair_lines(pair, v) != 0; i++) {
+			acknowledge(run, v, false);
+			end(run, v);
+			pair_compare(pair);
+		}
+	}
+	pair_compare(pair);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct run run = { .input = { data, size } };
@@ -380,6 +411,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		run_op(&run);
 		check_mirror(&run);
 	}
+	probe(&run);
 	pair_compare_interrupts(&run.pair);
 	pair_destroy(&run.pair);
 	return 0;

@@ -435,6 +435,30 @@ static void put_hostile(const struct record *r)
 	}
 }
 
+/* Eight bytes that are written one by one, as a table is filled, become one operation. */
+static void join_pokes(void)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < num_records; kept++) {
+		unsigned n = 0;
+
+		records[kept] = records[i];
+		while (n < 8 && i + n < num_records && is(&records[i + n], "poke") && records[i + n].how == 1 &&
+		       records[i + n].where == records[i].where + n)
+			n++;
+		if (n < 8) {
+			i++;
+			continue;
+		}
+		records[kept].how = 8;
+		for (unsigned b = 1; b < 8; b++)
+			records[kept].value |= records[i + b].value << (8 * b);
+		i += 8;
+	}
+	num_records = kept;
+}
+
 /* ---- All ---- */
 
 static void read_records(void)
@@ -475,6 +499,7 @@ int main(int argc, char **argv)
 	} else {
 		if (num_vcpus > ITS_MAX_VCPUS)
 			fail("more vCPUs than the target has");
+		join_pokes();
 		/* The lockstep tests set everything up by themselves. */
 		put_u8((profile == VGIC_PROFILE_KVM ? ITS_CONFIG_KVM : 0) | (num_vcpus - 1) << 1 | num_itses << 3 |
 		       ITS_CONFIG_BARE);
