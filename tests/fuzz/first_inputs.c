@@ -56,6 +56,7 @@ static void write_seed(const char *target, unsigned number, const struct output 
 #define MODE_ATTRIBUTES 1u
 #define MODE_KVM        2u
 #define MODE_FROM_EMPTY 8u
+#define MODE_CHANGED    8u
 
 static void put_steps(struct output *out, uint64_t seed)
 {
@@ -90,6 +91,22 @@ static void write_image(struct world *w, const struct image *empty, unsigned num
 	put_bytes(&out, image.bytes, image.size);
 	put_steps(&out, number + 100);
 	write_seed("state", number + (mode & MODE_KVM ? 10 : 0), &out);
+}
+
+/* An image that was changed: each piece of 64 bytes of it is in reach. */
+static void write_change(uint8_t mode)
+{
+	for (unsigned i = 0; i < 4; i++) {
+		struct output out = { .size = 0 };
+
+		put(&out, mode | MODE_CHANGED, 1);
+		put(&out, 0, 1);
+		put(&out, 0x200 * i + 0x40, 2);
+		put(&out, i, 1);
+		put(&out, 1, 8);
+		put_steps(&out, i);
+		write_seed("state", 30 + i + (mode & MODE_KVM ? 10 : 0), &out);
+	}
 }
 
 /* Memory that is not zero, as steps that write it. */
@@ -147,6 +164,7 @@ static void write_states(enum vgic_profile profile, uint8_t mode)
 	world_save(&w, &empty);
 	for (unsigned i = 0; i < 6; i++)
 		write_image(&w, &empty, i, mode);
+	write_change(mode);
 	write_tables(&w, &empty, profile == VGIC_PROFILE_KVM ? 21 : 20, mode);
 	vgic_destroy(w.vgic);
 	free(w.ram);
@@ -157,7 +175,7 @@ static void write_states(enum vgic_profile profile, uint8_t mode)
 /* The header of an arm64 Image, and a little behind it: raw and to be compressed, with and without a RAM disk. */
 static void write_kernels(void)
 {
-	for (unsigned i = 0; i < 4; i++) {
+	for (unsigned i = 0; i < 6; i++) {
 		struct output out = { .size = 0 };
 
 		put(&out, i == 2 ? 0x21 : 0, 1); /* as an Image, or at an address; with many CPUs */
@@ -167,14 +185,16 @@ static void write_kernels(void)
 			put(&out, 40, 2);
 		put(&out, 12, 1);
 		put_bytes(&out, "console=tty0", 12);
-		put(&out, i, 1); /* bit 0: a RAM disk, bit 1: compressed */
+		put(&out, i, 1); /* bit 0: a RAM disk, bit 1: compressed, bit 2: it ends where memory does */
 		if (i & 1) {
 			put(&out, 8, 2);
 			put_bytes(&out, "070701xx", 8);
 		}
+		if (i & 4)
+			put(&out, 0, 1);
 		put(&out, UINT64_C(0x1400000491005a4d), 8);
-		put(&out, 0x80000 * i, 8); /* text_offset */
-		put(&out, 0x1000, 8);      /* image_size */
+		put(&out, 0x80000 * i, 8);         /* text_offset */
+		put(&out, i < 5 ? 0x1000 : 72, 8); /* image_size */
 		put(&out, 10, 8);
 		put(&out, 0, 8);
 		put(&out, 0, 8);

@@ -202,10 +202,27 @@ static void make_machine(struct machine *machine, const struct options *options,
 	machine->vcpus = vcpus;
 }
 
+/* An Image that ends where memory does, or about there. What is not that long has no header. */
+static void move_to_end(struct file *kernel, uint8_t *copy, uint64_t ram_size, int8_t by)
+{
+	const uint64_t two_mib = 2u << 20;
+	uint64_t image_size, offset;
+
+	if (kernel->size < 64)
+		return;
+	memcpy(copy, kernel->bytes, kernel->size);
+	memcpy(&image_size, copy + 16, sizeof(image_size));
+	image_size %= 2 * kernel->size;
+	offset = ram_size - two_mib - image_size + (uint64_t)by;
+	memcpy(copy + 8, &offset, sizeof(offset));
+	memcpy(copy + 16, &image_size, sizeof(image_size));
+	kernel->bytes = copy;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct file kernel, initrd, packed;
-	static uint8_t packed_bytes[MAX_FILE + 0x1000];
+	static uint8_t packed_bytes[MAX_FILE + 0x1000], moved_bytes[MAX_FILE];
 	static struct machine machine;
 	struct input input = { data, size };
 	struct loaded loaded = { 0 };
@@ -214,12 +231,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char append[256];
 	size_t ram;
 	uint8_t how;
+	int8_t by;
 	int ret;
 
 	read_options(&input, &options, append, &num_vcpus, &ram);
 	how = input_u8(&input);
 	initrd.size = input_bytes(&input, how & 1 ? input_u16(&input) : 0, &initrd.bytes);
+	by = how & 4 ? (int8_t)input_u8(&input) : 0;
 	kernel.size = input_bytes(&input, MAX_FILE, &kernel.bytes);
+	if (how & 4)
+		move_to_end(&kernel, moved_bytes, ram_sizes[ram], by);
 	make_file(&kernel);
 	make_file(&initrd);
 	options.kernel = kernel.path;

@@ -27,6 +27,7 @@
 #define MODE_KVM        2u
 #define MODE_AS_IT_IS   4u /* an image whose header is not made to fit */
 #define MODE_FROM_EMPTY 8u /* attributes: into a controller that was just reset */
+#define MODE_CHANGED    8u /* an image that was saved, and the input says what is changed in it */
 
 struct profile {
 	struct world a, b; /* b has its vCPUs the other way round */
@@ -97,6 +98,27 @@ static bool restore_bytes(struct world *w, const uint8_t *bytes, size_t size)
 	return false;
 }
 
+/* Fields of the image are overwritten. In a short input, so that it takes fewer mutations to find the one that matters. */
+static bool restore_changed(struct world *w, const struct image *image, struct input *input)
+{
+	uint8_t *copy = malloc(image->size);
+	bool accepted;
+
+	check(copy);
+	memcpy(copy, image->bytes, image->size);
+	for (unsigned left = 1 + input_u8(input) % 4; left > 0; left--) {
+		const size_t where = input_u16(input) % image->size;
+		const unsigned width = 1u << input_u8(input) % 4;
+
+		put(copy + where, input_uint(input, width),
+		    width < image->size - where ? width : (unsigned)(image->size - where));
+	}
+	seal(copy, image->size);
+	accepted = restore_bytes(w, copy, image->size);
+	free(copy);
+	return accepted;
+}
+
 /* A copy of its own, so that AddressSanitizer sees what is read behind its end. */
 static bool restore_input(struct world *w, struct input *input, bool as_it_is)
 {
@@ -132,13 +154,14 @@ static bool go_on_with_both(struct profile *p, struct input *input)
 	return true;
 }
 
-static void fuzz_image(struct profile *p, struct input *input, bool as_it_is)
+static void fuzz_image(struct profile *p, struct input *input, uint8_t mode)
 {
 	static struct image first, second;
 	size_t size = 0;
 
 	world_set(&p->a, &p->rich);
-	if (!restore_input(&p->a, input, as_it_is)) {
+	if (!(mode & MODE_CHANGED ? restore_changed(&p->a, &p->rich, input) :
+				    restore_input(&p->a, input, mode & MODE_AS_IT_IS))) {
 		check(world_same(&p->a, &p->rich));
 		return;
 	}
@@ -350,6 +373,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (mode & MODE_ATTRIBUTES)
 		fuzz_attributes(p, &input, mode & MODE_FROM_EMPTY);
 	else
-		fuzz_image(p, &input, mode & MODE_AS_IT_IS);
+		fuzz_image(p, &input, mode);
 	return 0;
 }
