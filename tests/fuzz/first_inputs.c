@@ -110,27 +110,31 @@ static void write_change(uint8_t mode)
 }
 
 /* Memory that is not zero, as steps that write it. */
-static void put_memory(struct output *out, const struct world *w)
+static void put_memory(struct output *out, const struct world *w, bool indirect)
 {
 	static const uint8_t zeros[32];
 
 	/* The configuration of LPIs is all the same: one piece is enough. */
 	for (size_t at = 8192 - sizeof(zeros); at < WORLD_RAM_SIZE; at += sizeof(zeros)) {
 		const bool is_queue = at - (WORLD_QUEUE - WORLD_RAM_BASE) < 4096;
+		const bool is_devices = at - (WORLD_DEVICES - WORLD_RAM_BASE) < 4096;
 
 		if (is_queue || memcmp(w->ram + at, zeros, sizeof(zeros)) == 0)
 			continue;
 		put(out, STEP_MEMORY, 1);
 		put(out, 0xff, 1);
-		put(out, at, 3);
+		put(out, indirect && is_devices ? at - (WORLD_DEVICES - WORLD_QUEUE) : at, 3);
 		put(out, 0, 2);
 		put(out, sizeof(zeros) - 1, 1);
 		put_bytes(out, w->ram + at, sizeof(zeros));
 	}
 }
 
-/* The tables of that machine, and the registers that make another one take them: see step_read(). */
-static void write_tables(struct world *w, const struct image *empty, unsigned number, uint8_t mode)
+/*
+ * The tables of that machine, and the registers that make another one take them: see step_read(). @indirect: the device
+ * table has a level 1, and its only page is where the queue was.
+ */
+static void write_tables(struct world *w, const struct image *empty, unsigned number, uint8_t mode, bool indirect)
 {
 	struct output out = { .size = 0 };
 
@@ -140,17 +144,26 @@ static void write_tables(struct world *w, const struct image *empty, unsigned nu
 	check(vgic_its_attr_set(w->its, VGIC_GRP_CTRL, VGIC_CTRL_ITS_SAVE_TABLES, 0) == 0);
 	check(vgic_attr_set(w->vgic, VGIC_GRP_CTRL, VGIC_CTRL_SAVE_PENDING_TABLES, 0) == 0);
 	put(&out, mode | MODE_ATTRIBUTES | MODE_FROM_EMPTY, 1);
-	put_memory(&out, w);
+	put_memory(&out, w, indirect);
+	if (indirect) {
+		put(&out, STEP_MEMORY, 4); /* at the beginning of the device table */
+		put(&out, 7, 1);
+		put(&out, GITS_LEVEL1_VALID | WORLD_QUEUE, 8);
+	}
 	for (unsigned v = 0; v < WORLD_VCPUS; v++) {
 		put(&out, (STEP_REDIST | v << 5) | 3 << 8 | 0xf4u << 16, 3);       /* PROPBASER */
 		put(&out, (STEP_REDIST | v << 5) | 5 << 8 | (0xf5u + v) << 16, 3); /* PENDBASER */
 		put(&out, (STEP_REDIST | v << 5) | 0 << 8 | 1u << 16, 3);          /* EnableLPIs */
 	}
-	put(&out, STEP_ITS_ATTR | VGIC_GRP_ITS_REGS << 8 | 1 << 16 | 0xf0u << 24, 4); /* CBASER */
-	put(&out, STEP_ITS_ATTR | VGIC_GRP_ITS_REGS << 8 | 4 << 16 | 0xf1u << 24, 4); /* BASER0 */
-	put(&out, STEP_ITS_ATTR | VGIC_GRP_ITS_REGS << 8 | 5 << 16 | 0xf2u << 24, 4); /* BASER1 */
-	put(&out, STEP_TABLES | 1 << 8, 2);                                           /* RESTORE_TABLES */
-	put(&out, STEP_ITS_ATTR | VGIC_GRP_ITS_REGS << 8 | 0 << 16 | 1u << 24, 4);    /* CTLR */
+	put(&out, STEP_ITS_ATTR | VGIC_GRP_ITS_REGS << 8 | 1 << 16 | 0xf0u << 24, 4);                      /* CBASER */
+	put(&out, STEP_ITS_ATTR | VGIC_GRP_ITS_REGS << 8 | 4 << 16 | (indirect ? 0xf3u : 0xf1u) << 24, 4); /* BASER0 */
+	put(&out, STEP_ITS_ATTR | VGIC_GRP_ITS_REGS << 8 | 5 << 16 | 0xf2u << 24, 4);                      /* BASER1 */
+	put(&out, STEP_TABLES | 1 << 8, 2); /* RESTORE_TABLES */
+	/* An event of the first device gets an INTID that is none, and the tables are refused. */
+	put(&out, STEP_MEMORY | 2 << 8 | 4 << 16, 4);
+	put(&out, 0 | 0xff << 8, 2);
+	put(&out, STEP_TABLES | 1 << 8, 2);
+	put(&out, STEP_ITS_ATTR | VGIC_GRP_ITS_REGS << 8 | 0 << 16 | 1u << 24, 4); /* CTLR */
 	put_steps(&out, number);
 	write_seed("state", number, &out);
 }
@@ -165,7 +178,8 @@ static void write_states(enum vgic_profile profile, uint8_t mode)
 	for (unsigned i = 0; i < 6; i++)
 		write_image(&w, &empty, i, mode);
 	write_change(mode);
-	write_tables(&w, &empty, profile == VGIC_PROFILE_KVM ? 21 : 20, mode);
+	write_tables(&w, &empty, profile == VGIC_PROFILE_KVM ? 21 : 20, mode, false);
+	write_tables(&w, &empty, profile == VGIC_PROFILE_KVM ? 23 : 22, mode, true);
 	vgic_destroy(w.vgic);
 	free(w.ram);
 }

@@ -595,6 +595,24 @@ static void check_routes(void)
 	}
 }
 
+static void check_msix(void)
+{
+	uint64_t bits = 0, expected = 0;
+
+	check(vgic_msix_num_unroutable(msix) == model.msix.num_unroutable);
+	check(vgic_msix_read_control(msix) == model_control(&model));
+	for (uint32_t i = 0; i < MODEL_VECTORS; i++) {
+		const struct model_vector *v = &model.msix.vectors[i];
+		struct vgic_msix_vector seen;
+
+		check(vgic_msix_get_vector(msix, i, &seen) == 0);
+		check(seen.address == v->address && seen.data == v->data && seen.control == v->control);
+		check(seen.eventfd == (v->fd ? fds[v->fd - 1] : VGIC_NO_FD));
+		expected |= (uint64_t)model.gsis[MODEL_FIRST_VECTOR + i].kept << i;
+	}
+	check(vgic_msix_pba_read(msix, 0, 8, &bits) == 0 && bits == expected);
+}
+
 static void check_all(void)
 {
 	uint64_t pending = 0;
@@ -604,8 +622,7 @@ static void check_all(void)
 	check_routes();
 	check_resamplefds();
 	if (msix)
-		check(vgic_msix_num_unroutable(msix) == model.msix.num_unroutable &&
-		      vgic_msix_read_control(msix) == model_control(&model));
+		check_msix();
 }
 
 static void check_stats(void)

@@ -309,10 +309,13 @@ static void get_attr_of_step(struct world *w, const struct step *step)
 {
 	uint64_t value = step->value;
 
+	/* What can be read is said to be there. */
 	if (step->kind == STEP_ATTR)
-		vgic_attr_get(w->vgic, step->where, step->attr, &value);
+		check(vgic_attr_get(w->vgic, step->where, step->attr, &value) ||
+		      !vgic_attr_has(w->vgic, step->where, step->attr));
 	else if (step->kind == STEP_ITS_ATTR)
-		vgic_its_attr_get(w->its, step->where, step->attr, &value);
+		check(vgic_its_attr_get(w->its, step->where, step->attr, &value) ||
+		      !vgic_its_attr_has(w->its, step->where, step->attr));
 }
 
 static void fuzz_attributes(struct profile *p, struct input *input, bool from_empty)
