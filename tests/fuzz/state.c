@@ -98,7 +98,7 @@ static bool restore_bytes(struct world *w, const uint8_t *bytes, size_t size)
 	return false;
 }
 
-/* Fields of the image are overwritten. In a short input, so that it takes fewer mutations to find the one that matters. */
+/* Fields of the image are overwritten: a short input, so that it takes fewer mutations to find the one that matters. */
 static bool restore_changed(struct world *w, const struct image *image, struct input *input)
 {
 	uint8_t *copy = malloc(image->size);
@@ -284,8 +284,8 @@ static bool may_have_written(const struct step *step)
 }
 
 /*
- * A step of the VMM, made on the first machine; on the second only if it has done something. *restored: tables have been
- * restored.
+ * A step of the VMM, made on the first machine; on the second only if it has done something. *restored: tables have
+ * been restored.
  */
 static void set_on_both(struct profile *p, const struct step *step, bool *restored)
 {
