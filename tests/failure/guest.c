@@ -64,7 +64,7 @@ static void its_on(struct machine *m, uint32_t its)
 
 static const struct its_cmd *commands(size_t *num)
 {
-	static struct its_cmd list[24];
+	static struct its_cmd list[32];
 	size_t n = 0;
 
 	list[n++] = cmd_mapc(0, 0, true);
@@ -88,6 +88,9 @@ static const struct its_cmd *commands(size_t *num)
 	list[n++] = cmd_event(ITS_CMD_DISCARD, 1, 2);
 	list[n++] = cmd_mapti(1, 3, 8205, 0);
 	list[n++] = cmd_mapd(2, 0, 0, false);
+	list[n++] = cmd_mapd(3, 3, ITT(2), true);
+	list[n++] = cmd_mapti(3, 0, 8300, 0);
+	list[n++] = cmd_mapd(3, 2, ITT(2), true); /* its events go, unless it is refused */
 	list[n++] = cmd_sync(0);
 	assert_true(n <= NUM(list));
 	*num = n;

@@ -430,8 +430,10 @@ static void print_row(const struct limit *l, const struct cost *c)
 
 static bool is_within(const struct limit *l, const struct cost *c)
 {
-	return c->hottest <= l->max_loop && c->blocks <= l->max_blocks && c->guest_accesses <= l->max_guest_accesses &&
-	       c->kicks <= l->max_kicks && c->lock_depth <= 1 && c->allocations == 0;
+	/* Without a block there was no counting. */
+	return c->blocks > 0 && c->hottest <= l->max_loop && c->blocks <= l->max_blocks &&
+	       c->guest_accesses <= l->max_guest_accesses && c->kicks <= l->max_kicks && c->lock_depth <= 1 &&
+	       c->allocations == 0;
 }
 
 static bool check(size_t i, const struct cost *c)
