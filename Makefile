@@ -45,6 +45,7 @@ CHECK_GROUPS := \
 MORE_GROUPS := \
 	clang-tidy:$(BUILD):!scripts/lint:240 \
 	mutants:$(BUILD):schedule-mutants:150 \
+	helgrind:$(BUILD):helgrind:90 \
 	clang-unit:$(CLANG):unit:30 \
 	clang-conformance:$(CLANG):conformance:60 \
 	clang-stress:$(CLANG):stress:120
@@ -79,10 +80,10 @@ $(BUILD)/build.ninja: | deps-build
 	meson setup $(BUILD)
 
 $(ASAN)/build.ninja: | deps-build
-	meson setup $(ASAN) -Db_sanitize=address,undefined -Db_lundef=false
+	meson setup $(ASAN) -Db_sanitize=address,undefined -Db_lundef=false -Dchecks=true
 
 $(TSAN)/build.ninja: | deps-build
-	meson setup $(TSAN) -Db_sanitize=thread -Db_lundef=false
+	meson setup $(TSAN) -Db_sanitize=thread -Db_lundef=false -Dchecks=true
 
 $(CLANG)/build.ninja: | deps-build
 	CC=clang meson setup $(CLANG)

@@ -263,6 +263,7 @@ static inline __attribute__((always_inline)) uint32_t acknowledge(struct vgic_vc
 {
 	struct candidate c;
 	uint32_t intid;
+	DELIVERS_WITHOUT_LOCKS;
 
 	ack_begin(vcpu);
 	intid = acknowledge_at_once(vcpu, group, &c) ? activate(vcpu, group, &c) : acknowledge_by_search(vcpu, group);
@@ -294,6 +295,7 @@ static inline __attribute__((always_inline)) void end_of_interrupt(struct vgic_v
 {
 	struct cpuif *c = &vcpu->cpuif;
 	const uint32_t active = c->apr[0] | c->apr[1], running = active & -active;
+	DELIVERS_WITHOUT_LOCKS;
 
 	if (intid_is_special(intid))
 		return;
@@ -333,6 +335,7 @@ static void write_eoir0(struct vgic_vcpu *vcpu, uint64_t value)
 static void write_dir(struct vgic_vcpu *vcpu, uint64_t value)
 {
 	const uint32_t intid = value & INTID_MASK;
+	DELIVERS_WITHOUT_LOCKS;
 
 	if (!(vcpu->cpuif.ctlr & ICC_CTLR_EOIMODE))
 		guest_error(vcpu->vgic, VGIC_GUEST_DIR_UNEXPECTED, "ICC_DIR_EL1 with EOImode=0", intid, value);

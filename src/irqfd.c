@@ -433,7 +433,7 @@ static int make_slots(struct vgic_irqfds *irqfds)
 
 	irqfds->slots = port_alloc_zeroed(num_slots * sizeof(*irqfds->slots), CACHE_LINE);
 	irqfds->buckets = port_alloc_zeroed(num_buckets * sizeof(*irqfds->buckets), CACHE_LINE);
-	irqfds->lock = port_lock_new();
+	irqfds->lock = port_lock_new(LOCK_IRQFDS);
 	if (!irqfds->slots || !irqfds->buckets || !irqfds->lock)
 		return -ENOMEM;
 	irqfds->bucket_mask = num_buckets - 1;

@@ -82,6 +82,7 @@ static __attribute__((noinline)) int signal_again(struct vgic_its *its, uint64_t
 int vgic_its_signal(struct vgic_its *its, uint32_t devid, uint32_t eventid)
 {
 	const uint64_t key = translation_key(devid, eventid);
+	DELIVERS_WITHOUT_LOCKS;
 
 	return its_signal_at_once(its, key) ? 1 : signal_again(its, key);
 }

@@ -13,6 +13,8 @@ _Static_assert(VGIC_NUM_LINE_SOURCES <= IRQ_SOURCE_MESSAGE && IRQ_SOURCE_MESSAGE
 
 static int set_line(struct vgic *vgic, struct irq *irq, unsigned source, bool level)
 {
+	DELIVERS_WITHOUT_LOCKS;
+
 	if (source >= VGIC_NUM_LINE_SOURCES)
 		return -EINVAL;
 	if (level)
@@ -38,6 +40,8 @@ int vgic_set_ppi(struct vgic_vcpu *vcpu, uint32_t intid, unsigned source, bool l
 
 int vgic_pulse_spi(struct vgic *vgic, uint32_t intid)
 {
+	DELIVERS_WITHOUT_LOCKS;
+
 	if (intid - FIRST_SPI >= vgic->num_spis)
 		return -EINVAL;
 	return (irq_change(vgic, &vgic->spis[intid - FIRST_SPI], irq_pulse, 0) & IRQ_EDGE) ? 1 : 0;

@@ -575,7 +575,7 @@ int vgic_msix_create(const struct vgic_msix_config *config, struct vgic_msix **o
 	msix->config = *config;
 	msix->vectors = port_alloc_zeroed(config->num_vectors * sizeof(*msix->vectors), CACHE_LINE);
 	msix->saved = port_alloc_zeroed(config->num_vectors * sizeof(*msix->saved), CACHE_LINE);
-	msix->lock = port_lock_new();
+	msix->lock = port_lock_new(LOCK_MSIX);
 	err = -ENOMEM;
 	if (msix->vectors && msix->saved && msix->lock)
 		err = route_claim(config->routes, config->first_gsi, config->num_vectors);

@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lock_check.h"
+
 /* A mutual exclusion lock, for the configuration path only. Never taken by a call that delivers an interrupt. */
 struct port_lock;
 
@@ -23,8 +25,8 @@ struct port_lock;
 void *port_alloc_zeroed(size_t size, size_t align);
 void port_free(void *memory);
 
-/* A new lock, or NULL if there is no memory. */
-struct port_lock *port_lock_new(void);
+/* A new lock, or NULL if there is no memory. Its class is for checks (lock_check.h): acquire and release tell them of it. */
+struct port_lock *port_lock_new(enum lock_class class);
 void port_lock_free(struct port_lock *lock);
 void port_lock_acquire(struct port_lock *lock);
 void port_lock_release(struct port_lock *lock);

@@ -13,12 +13,14 @@
 
 struct port_lock {
 	pthread_mutex_t mutex;
+	enum lock_class class;
 };
 
 void *port_alloc_zeroed(size_t size, size_t align)
 {
 	void *memory = NULL;
 
+	lock_check_allocation();
 	if (size > SIZE_MAX - align)
 		return NULL;
 	if (posix_memalign(&memory, align < sizeof(void *) ? sizeof(void *) : align, size) != 0)
@@ -29,15 +31,17 @@ void *port_alloc_zeroed(size_t size, size_t align)
 
 void port_free(void *memory)
 {
+	lock_check_allocation();
 	free(memory);
 }
 
-struct port_lock *port_lock_new(void)
+struct port_lock *port_lock_new(enum lock_class class)
 {
 	struct port_lock *lock = port_alloc_zeroed(sizeof(*lock), _Alignof(struct port_lock));
 
 	if (!lock)
 		return NULL;
+	lock->class = class;
 	if (pthread_mutex_init(&lock->mutex, NULL) != 0) {
 		port_free(lock);
 		return NULL;
@@ -55,12 +59,14 @@ void port_lock_free(struct port_lock *lock)
 
 void port_lock_acquire(struct port_lock *lock)
 {
+	lock_check_acquire(lock->class);
 	pthread_mutex_lock(&lock->mutex);
 }
 
 void port_lock_release(struct port_lock *lock)
 {
 	pthread_mutex_unlock(&lock->mutex);
+	lock_check_release(lock->class);
 }
 
 /* A thread that does not get on for that long has been preempted: leave it the processor. */

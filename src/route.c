@@ -240,6 +240,7 @@ int vgic_signal_gsi(struct vgic_routes *routes, uint32_t gsi)
 {
 	struct route_entry *e;
 	route_word w;
+	DELIVERS_WITHOUT_LOCKS;
 
 	if (gsi >= routes->num_gsis)
 		return -EINVAL;
@@ -285,6 +286,8 @@ int route_drive(struct vgic_routes *routes, uint32_t gsi, bool level)
 
 int vgic_set_gsi(struct vgic_routes *routes, uint32_t gsi, bool level)
 {
+	DELIVERS_WITHOUT_LOCKS;
+
 	if (gsi >= routes->num_gsis)
 		return -EINVAL;
 	if (route_kind(route_read(routes, gsi)) == ROUTE_TO_LINE) {
@@ -841,7 +844,7 @@ int vgic_routes_create(struct vgic *vgic, uint32_t num_gsis, struct vgic_routes 
 	routes->entries = port_alloc_zeroed(num_gsis * sizeof(*routes->entries), CACHE_LINE);
 	routes->records = port_alloc_zeroed(num_gsis * sizeof(*routes->records), CACHE_LINE);
 	routes->pins = port_alloc_zeroed(vgic->num_spis * VGIC_NUM_LINE_SOURCES * sizeof(*routes->pins), CACHE_LINE);
-	routes->lock = port_lock_new();
+	routes->lock = port_lock_new(LOCK_ROUTES);
 	if (!routes->entries || !routes->records || !routes->pins || !routes->lock) {
 		free_table(routes);
 		return -ENOMEM;

@@ -45,6 +45,7 @@ void sgi_send(struct vgic_vcpu *sender, uint64_t value, enum sgi_reach reach)
 	const uint32_t intid = value >> ICC_SGIR_INTID_SHIFT & 0xf;
 	const struct cluster *cluster;
 	bool missed = false;
+	DELIVERS_WITHOUT_LOCKS;
 
 	if (value & ICC_SGIR_IRM) {
 		send_to_others(sender, intid, reach);

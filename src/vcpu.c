@@ -32,6 +32,7 @@ void vcpu_kick(struct vgic_vcpu *vcpu)
 unsigned vcpu_evaluate_lines(struct vgic_vcpu *vcpu)
 {
 	struct candidate c;
+	DELIVERS_WITHOUT_LOCKS;
 
 	/* R2: the masks were stored before; this fence also orders `watch` before the words that are read below. */
 	store_relaxed(&vcpu->pending.kicked, 0);

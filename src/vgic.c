@@ -340,8 +340,8 @@ static int make_parts(struct vgic *vgic, const struct vgic_config *config)
 {
 	int err;
 
-	vgic->config_lock = port_lock_new();
-	vgic->routes_lock = port_lock_new();
+	vgic->config_lock = port_lock_new(LOCK_CONFIG);
+	vgic->routes_lock = port_lock_new(LOCK_ROUTE_LIST);
 	if (!vgic->config_lock || !vgic->routes_lock)
 		return -ENOMEM;
 	err = make_spis(vgic);

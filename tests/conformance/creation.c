@@ -23,8 +23,8 @@ void *__wrap_port_alloc_zeroed(size_t size, size_t align);
 void __real_port_free(void *memory);
 void __wrap_port_free(void *memory);
 struct port_lock;
-struct port_lock *__real_port_lock_new(void);
-struct port_lock *__wrap_port_lock_new(void);
+struct port_lock *__real_port_lock_new(int class);
+struct port_lock *__wrap_port_lock_new(int class);
 void __real_port_lock_free(struct port_lock *lock);
 void __wrap_port_lock_free(struct port_lock *lock);
 
@@ -47,9 +47,9 @@ void __wrap_port_free(void *memory)
 	__real_port_free(memory);
 }
 
-struct port_lock *__wrap_port_lock_new(void)
+struct port_lock *__wrap_port_lock_new(int class)
 {
-	struct port_lock *lock = allocation_fails() ? NULL : __real_port_lock_new();
+	struct port_lock *lock = allocation_fails() ? NULL : __real_port_lock_new(class);
 
 	num_live += lock != NULL;
 	return lock;

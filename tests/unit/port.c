@@ -107,7 +107,7 @@ static void no_memory_is_null(void **state)
 	(void)state;
 	no_memory = true;
 	assert_null(port_alloc_zeroed(64, 64));
-	assert_null(port_lock_new());
+	assert_null(port_lock_new(LOCK_CONFIG));
 	no_memory = false;
 	assert_int_equal(num_live, 0);
 }
@@ -141,7 +141,7 @@ static void *count_up(void *arg)
 
 static void lock_excludes(void **state)
 {
-	struct shared s = { .lock = port_lock_new() };
+	struct shared s = { .lock = port_lock_new(LOCK_CONFIG) };
 	pthread_t threads[NUM_THREADS];
 
 	(void)state;
@@ -160,11 +160,11 @@ static void lock_without_a_mutex_is_null(void **state)
 
 	(void)state;
 	no_mutex = true;
-	assert_null(port_lock_new());
+	assert_null(port_lock_new(LOCK_CONFIG));
 	no_mutex = false;
 	assert_int_equal(num_live, before);
 	port_lock_free(NULL);
-	struct port_lock *lock = port_lock_new();
+	struct port_lock *lock = port_lock_new(LOCK_CONFIG);
 
 	assert_non_null(lock);
 	assert_int_equal(num_live, before + 1);
