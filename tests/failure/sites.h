@@ -42,7 +42,7 @@ void failure_leave(void);
 #include "port.h"
 
 #define port_alloc_zeroed(...)  FAILURE_SITE("port_alloc_zeroed", port_alloc_zeroed(__VA_ARGS__))
-#define port_lock_new()         FAILURE_SITE("port_lock_new", port_lock_new())
+#define port_lock_new(class)    FAILURE_SITE("port_lock_new", port_lock_new(class))
 #define guest_read(...)         FAILURE_SITE("guest_read", guest_read(__VA_ARGS__))
 #define guest_write(...)        FAILURE_SITE("guest_write", guest_write(__VA_ARGS__))
 #define guest_range_exists(...) FAILURE_SITE("guest_range_exists", guest_range_exists(__VA_ARGS__))
