@@ -9,6 +9,7 @@ ASAN  := build-asan
 TSAN  := build-tsan
 CLANG := build-clang
 FUZZ  := build-fuzz
+COVERAGE := build-coverage
 
 # `make check SLOW=4` multiplies the time budgets, for a machine that is slow or busy.
 SLOW  := 1
@@ -60,7 +61,7 @@ INSTALL_DEPS := scripts/install-deps.sh
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help deps all demo boot-test migrate-test guest-oracle kvm-oracle qemu-diff check check-all limits model fuzz bench bench-instructions format lint install clean
+.PHONY: help deps all demo boot-test migrate-test guest-oracle kvm-oracle qemu-diff check check-all coverage limits model fuzz bench bench-instructions format lint install clean
 
 help: ## print this list
 	@echo 'libvgic: an Arm GICv3 interrupt controller in software. Targets:'
@@ -87,6 +88,10 @@ $(TSAN)/build.ninja: | deps-build
 
 $(CLANG)/build.ninja: | deps-build
 	CC=clang meson setup $(CLANG)
+
+# Threads count what they reach, too.
+$(COVERAGE)/build.ninja: | deps-build
+	meson setup $(COVERAGE) -Db_coverage=true -Doptimization=0 -Dc_args=-fprofile-update=atomic
 
 $(FUZZ)/build.ninja: | deps-build
 	@$(INSTALL_DEPS) --quiet fuzz
@@ -154,6 +159,11 @@ fuzz: deps-build $(FUZZ)/build.ninja ## fuzz with libFuzzer, each target for 60 
 	@$(INSTALL_DEPS) --quiet fuzz
 	@scripts/fuzz $(if $(SECONDS),--seconds $(SECONDS)) $(if $(TARGETS),--targets '$(TARGETS)') $(FUZZ)
 
+coverage: deps-build $(COVERAGE)/build.ninja ## say which lines and branches of src/ the tests reach
+	@$(INSTALL_DEPS) --quiet coverage
+	@ninja -C $(COVERAGE) --quiet
+	@scripts/coverage $(COVERAGE)
+
 limits: deps-build $(BUILD)/build.ninja ## print what a guest can make one access cost, as counts
 	@ninja -C $(BUILD) --quiet tests/limits/limits
 	@$(BUILD)/tests/limits/limits --table
@@ -186,5 +196,5 @@ install: deps-build $(BUILD)/build.ninja ## install the library and the programs
 	meson install -C $(BUILD)
 
 clean: ## remove what was built (not what was downloaded for the guest)
-	rm -rf $(ASAN) $(TSAN) $(CLANG) $(FUZZ)
+	rm -rf $(ASAN) $(TSAN) $(CLANG) $(COVERAGE) $(FUZZ)
 	[ ! -d $(BUILD) ] || find $(BUILD) -mindepth 1 -maxdepth 1 ! -name guest -exec rm -rf {} +

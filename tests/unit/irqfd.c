@@ -102,5 +102,6 @@ int main(void)
 		cmocka_unit_test(deassign_waits_for_a_raise_that_is_not_in_the_queue_yet),
 	};
 
+	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests_name("irqfd", tests, NULL, NULL);
 }
