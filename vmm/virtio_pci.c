@@ -800,6 +800,9 @@ static void load_queue(struct virtio_pci *t, unsigned index, struct snapshot_in 
 		snapshot_in_wrong(in, check_setup(t->device, &queue->setup));
 	if (queue->started && (!queue->enabled || !(atomic_load(&t->status) & STATUS_DRIVER_OK)))
 		snapshot_in_wrong(in, "a queue has been started that was not set up");
+	if (!queue->started && queue->enabled && (atomic_load(&t->status) & STATUS_DRIVER_OK) &&
+	    !atomic_load(&t->failed))
+		snapshot_in_wrong(in, "a queue was set up and has not been started");
 	if (in->wrong) {
 		queue->started = false;
 		return;

@@ -829,6 +829,61 @@ static void a_loaded_disk_goes_on(void **state)
 	stop(&to);
 }
 
+#define CONFIG_VECTOR 16u
+#define ISR           0x1000u
+
+/* A disk that has stopped stays so, and its driver still sees why. */
+static void a_loaded_disk_that_has_failed_is_the_same(void **state)
+{
+	struct fixture from;
+	struct fixture to;
+
+	start(&from, with_threads(state));
+	set(&from, CONFIG_VECTOR, 2, 1);
+	put(&from, 0, 0, HEADER, 16, DESC_NEXT);
+	put(&from, 0, 1, 0, SECTOR, DESC_WRITE);
+	ring_offer(&from.rings[0], 0);
+	notify(&from, 0);
+	while (!(device_status(&from) & NEEDS_RESET))
+		sched_yield();
+	virtio_pci_pause(from.transport);
+	move(&to, &from, with_threads(state));
+	stop(&from);
+	assert_int_equal(device_status(&to), 0xf | NEEDS_RESET);
+	assert_int_equal(rig_read(&to.rig, REGISTERS + CONFIG_VECTOR, 2), 1);
+	assert_int_equal(rig_read(&to.rig, REGISTERS + ISR, 1), 2);
+	stop(&to);
+}
+
+#define SAVED_QUEUE   37u /* bytes of each queue, at the end of what is saved */
+#define SAVED_STARTED 29u
+
+/* Nobody could ever notify it. */
+static void a_queue_that_was_set_up_must_have_been_started(void **state)
+{
+	const struct snapshot_file file = { .path = "a test's" };
+	const struct snapshot_section section = { .tag = "virtio" };
+	struct snapshot_in in = { .file = &file, .section = &section };
+	struct snapshot_out out = { 0 };
+	struct fixture from;
+	struct fixture to;
+
+	start(&from, with_threads(state));
+	virtio_pci_pause(from.transport);
+	virtio_pci_save(from.transport, &out);
+	stop(&from);
+	assert_int_equal(out.err, 0);
+	assert_int_equal(out.data[out.size - SAVED_QUEUE + SAVED_STARTED], 1);
+	out.data[out.size - SAVED_QUEUE + SAVED_STARTED] = 0;
+	start_disk(&to, with_threads(state), false);
+	in.at = out.data;
+	in.left = out.size;
+	virtio_pci_load(to.transport, &in);
+	assert_string_equal(in.wrong, "a queue was set up and has not been started");
+	free(out.data);
+	stop(&to);
+}
+
 /* The controller is paused before the disk stops: what ends in between is pending, and signalled by the other. */
 static void an_interrupt_that_is_not_accepted_is_sent_after_loading(void **state)
 {
@@ -931,6 +986,8 @@ int main(void)
 		BOTH_WAYS(nothing_a_driver_does_reaches_further),
 		BOTH_WAYS(a_reset_stops_what_is_under_way),
 		BOTH_WAYS(a_loaded_disk_goes_on),
+		BOTH_WAYS(a_loaded_disk_that_has_failed_is_the_same),
+		BOTH_WAYS(a_queue_that_was_set_up_must_have_been_started),
 		BOTH_WAYS(an_interrupt_that_is_not_accepted_is_sent_after_loading),
 		BOTH_WAYS(an_interrupt_behind_a_mask_is_saved),
 		cmocka_unit_test(a_request_that_was_not_begun_is_done_after_loading),
