@@ -22,10 +22,7 @@ static const struct {
 	[LOCK_MSIX] = { "an MSI-X device's lock", 0 },
 };
 
-static __thread struct {
-	unsigned held; /* classes */
-	unsigned deliveries;
-} thread;
+static __thread struct lock_check_thread thread;
 
 static const char *first_name(unsigned held)
 {
@@ -76,4 +73,17 @@ void lock_check_end_delivery(const int *unused)
 {
 	(void)unused;
 	thread.deliveries--;
+}
+
+struct lock_check_thread lock_check_leave(void)
+{
+	const struct lock_check_thread left = thread;
+
+	thread = (struct lock_check_thread){ 0 };
+	return left;
+}
+
+void lock_check_return(struct lock_check_thread left)
+{
+	thread = left;
 }

@@ -20,6 +20,12 @@ enum lock_class {
 	NUM_LOCK_CLASSES,
 };
 
+/* What a thread holds and does. */
+struct lock_check_thread {
+	unsigned held; /* classes of locks, as bits */
+	unsigned deliveries;
+};
+
 #ifdef VGIC_CHECKS
 
 /* About to be taken by this thread; has just been released by it. */
@@ -31,6 +37,10 @@ void lock_check_allocation(void);
 /* R7. This thread delivers, until the function that says so returns. They nest. */
 int lock_check_begin_delivery(void);
 void lock_check_end_delivery(const int *unused);
+
+/* For tests that stop a thread half-way and play another meanwhile: put aside what this one holds and does; put it back. */
+struct lock_check_thread lock_check_leave(void);
+void lock_check_return(struct lock_check_thread left);
 
 /* First in a function that delivers: it takes no lock and allocates nothing, nor does anything that it calls. */
 #define DELIVERS_WITHOUT_LOCKS                                                                                         \
@@ -50,6 +60,16 @@ static inline void lock_check_release(enum lock_class class)
 
 static inline void lock_check_allocation(void)
 {
+}
+
+static inline struct lock_check_thread lock_check_leave(void)
+{
+	return (struct lock_check_thread){ 0 };
+}
+
+static inline void lock_check_return(struct lock_check_thread left)
+{
+	(void)left;
 }
 
 #define DELIVERS_WITHOUT_LOCKS                                                                                         \

@@ -8,6 +8,7 @@
 #include "its_in_flight.h"
 
 #include "atomics.h"
+#include "lock_check.h"
 
 static void stop_here(void);
 
@@ -30,6 +31,7 @@ static bool is_stopped;
 static void stop_here(void)
 {
 	const unsigned load = num_loads;
+	struct lock_check_thread stopped;
 
 	if (is_stopped || !stops_left)
 		return;
@@ -38,7 +40,9 @@ static void stop_here(void)
 		return;
 	is_stopped = true; /* the action's own loads are not counted */
 	next_stop->reached = true;
+	stopped = lock_check_leave();
 	next_stop->action(next_stop->context);
+	lock_check_return(stopped);
 	next_stop++;
 	stops_left--;
 	is_stopped = false;

@@ -8,6 +8,7 @@
 #include "routes_in_flight.h"
 
 #include "atomics.h"
+#include "lock_check.h"
 
 static void stop_here(void);
 
@@ -47,8 +48,11 @@ static void stop_here(void)
 		return;
 	is_stopped = true; /* the actions' own accesses are not counted */
 	while (stops_left && next_stop->before == num_accesses) {
+		const struct lock_check_thread stopped = lock_check_leave();
+
 		next_stop->reached = true;
 		next_stop->action(next_stop->context);
+		lock_check_return(stopped);
 		next_stop++;
 		stops_left--;
 	}
