@@ -5,7 +5,7 @@
  * sources (-include), so that these stay as they are.
  *
  * All tasks share one thread (schedule.c): an access needs no atomicity here, and no
- * order. What is explored are interleavings; tests/weak explores the orders.
+ * order. What is explored are interleavings only.
  */
 #ifndef SCHEDULE_HOOK_H
 #define SCHEDULE_HOOK_H
