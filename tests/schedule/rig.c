@@ -39,7 +39,7 @@ void rig_fail(struct rig *rig, const char *format, ...)
 	va_list args;
 
 	if (!rig->failed)
-		printf("# %s: failed; the same again: --scenario %s --seed %llu --runs 1 --trace\n",
+		printf("# %s: failed; the same again: --scenario %s --seed %llu --iterations 1 --trace\n",
 		       rig->scenario->name, rig->scenario->name, (unsigned long long)rig->seed);
 	rig->failed = true;
 	printf("# %s: ", rig->scenario->name);
@@ -528,15 +528,18 @@ static void check_at_rest(struct rig *rig)
 		check_account(rig, a);
 }
 
-bool rig_run(const struct scenario *scenario, uint64_t seed, bool trace)
+bool rig_run(const struct rig_scenario *scenario, uint64_t seed, bool trace)
 {
-	struct rig rig = { .scenario = scenario, .seed = seed, .trace = trace };
+	struct rig rig = { .scenario = scenario, .seed = seed };
 
 	memset(ram, 0, sizeof(ram));
 	schedule_begin(seed, trace);
 	create(&rig);
 	set_up_guest(&rig);
-	scenario->set_up(&rig);
+	if (scenario->set_up)
+		scenario->set_up(&rig);
+	for (unsigned i = 0; i < RIG_MAX_TASKS && scenario->tasks[i].name; i++)
+		schedule_task(scenario->tasks[i].name, scenario->tasks[i].main, &rig, false);
 	switch (schedule_run()) {
 	case SCHEDULE_AT_REST:
 		check_at_rest(&rig);

@@ -57,12 +57,20 @@ struct rig_config {
 	bool routes;
 };
 
-struct scenario {
+struct rig_task {
+	const char *name;
+	void (*main)(void *rig);
+};
+
+#define RIG_MAX_TASKS 3u
+
+struct rig_scenario {
 	const char *name;
 	const char *what;
 	struct rig_config config;
-	/* Make the tasks. */
+	/* Beside what the configuration says. May be NULL. */
 	void (*set_up)(struct rig *rig);
+	struct rig_task tasks[RIG_MAX_TASKS]; /* beside the vCPUs; those without a name are none */
 	/* What else must hold at rest. May be NULL. */
 	void (*check)(struct rig *rig);
 	/* A vCPU has acknowledged an interrupt and not ended it. May be NULL. */
@@ -70,9 +78,8 @@ struct scenario {
 };
 
 struct rig {
-	const struct scenario *scenario;
+	const struct rig_scenario *scenario;
 	uint64_t seed;
-	bool trace;
 	bool failed;
 	struct vgic *vgic;
 	struct vgic_its *its;
@@ -89,7 +96,7 @@ struct rig {
 };
 
 /* Make the controller, run the scenario, check, destroy. False if something was wrong; it has been printed then. */
-bool rig_run(const struct scenario *scenario, uint64_t seed, bool trace);
+bool rig_run(const struct rig_scenario *scenario, uint64_t seed, bool trace);
 /* Accesses that runs have made. */
 uint64_t rig_steps(void);
 void rig_fail(struct rig *rig, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -145,6 +152,6 @@ void rig_its_enable(struct rig *rig, bool enabled);
 
 /* ---- Lists of scenarios, each ends with a NULL name ---- */
 
-extern const struct scenario scenarios_core[], scenarios_its[], scenarios_route[];
+extern const struct rig_scenario scenarios_core[], scenarios_its[], scenarios_route[];
 
 #endif /* SCHEDULE_RIG_H */

@@ -57,18 +57,7 @@ static void check_exact(struct rig *rig)
 
 /* ---- Edges: R1 to R6 ---- */
 
-static void set_up_edges(struct rig *rig)
-{
-	schedule_task("device0", pulse_three_times, rig, false);
-	schedule_task("device1", pulse_three_times, rig, false);
-}
-
-static void set_up_edge_exact(struct rig *rig)
-{
-	schedule_task("device0", pulse_in_lockstep, rig, false);
-	schedule_task("device1", pulse_another_in_lockstep, rig, false);
-}
-
+/* Nothing comes afterwards that could make up for a lost wake-up. */
 static void pulse_once(void *context)
 {
 	rig_pulse(context, SPI_A);
@@ -79,13 +68,6 @@ static void pulse_another_once(void *context)
 	rig_pulse(context, SPI_B);
 }
 
-/* Nothing comes afterwards that could make up for a lost wake-up. */
-static void set_up_pair(struct rig *rig)
-{
-	schedule_task("device0", pulse_once, rig, false);
-	schedule_task("device1", pulse_another_once, rig, false);
-}
-
 /* A kick for what is gone when the vCPU looks. */
 static void set_and_clear(void *context)
 {
@@ -94,12 +76,6 @@ static void set_and_clear(void *context)
 	account_of(rig, SPI_A)->number = 1;
 	rig_spi_bit(rig, GICD_ISPENDR, SPI_A);
 	rig_spi_bit(rig, GICD_ICPENDR, SPI_A);
-}
-
-static void set_up_in_vain(struct rig *rig)
-{
-	schedule_task("guest", set_and_clear, rig, false);
-	schedule_task("device1", pulse_another_once, rig, false);
 }
 
 static void pulse_with_priority(void *context)
@@ -115,9 +91,6 @@ static void set_up_many(struct rig *rig)
 	/* Other levels, so that hints meet in all parts of the maps. */
 	for (uint32_t i = 0; i < RIG_NUM_SPIS; i++)
 		rig_spi_priority(rig, RIG_FIRST_SPI + i, (uint8_t)(schedule_draw(2) ? 0x80 : 0x88));
-	schedule_task("device0", pulse_with_priority, rig, false);
-	schedule_task("device1", pulse_with_priority, rig, false);
-	schedule_task("device2", pulse_another, rig, false);
 }
 
 /* ---- The CPU interface's mask: R2 ---- */
@@ -165,7 +138,6 @@ static void set_up_level(struct rig *rig)
 	rig->extra = 100;
 	/* A rise is served by any acknowledge behind it: its device waits for that. */
 	account_of(rig, SPI_A)->not_lasting = true;
-	schedule_task("device0", raise_and_lower, rig, false);
 }
 
 /* A second source of the line goes up and down by itself. */
@@ -177,20 +149,14 @@ static void flicker(void *context)
 		vgic_set_spi(rig->vgic, SPI_A, 1, i % 2 == 0);
 }
 
-static void set_up_shared_level(struct rig *rig)
-{
-	set_up_level(rig);
-	schedule_task("device1", flicker, rig, false);
-}
-
 /* ---- SGIs ---- */
 
 static void send_sgis(void *context)
 {
-	struct rig_vcpu *v = context;
+	struct rig *rig = context;
 
 	for (int i = 0; i < 3; i++)
-		rig_sgi(v, 1);
+		rig_sgi(&rig->vcpus[0], 1);
 }
 
 /* By the registers, as ISPENDR0 of SGIs can be written by anyone. */
@@ -211,8 +177,6 @@ static void write_ispendr(void *context)
 static void set_up_sgis(struct rig *rig)
 {
 	rig_redist_write(rig, 0, GICR_ICFGR + 4, 2u << (RIG_PPI - 16) * 2);
-	schedule_task("sender", send_sgis, &rig->vcpus[0], false);
-	schedule_task("writer", write_ispendr, rig, false);
 }
 
 /* ---- A disable, and RWP: R3, R10 ---- */
@@ -246,9 +210,6 @@ static void disable_and_enable(void *context)
 static void set_up_disable(struct rig *rig)
 {
 	account_of(rig, SPI_A)->has_rwp = true;
-	schedule_task("device0", pulse_three_times, rig, false);
-	schedule_task("device1", pulse_another, rig, false);
-	schedule_task("guest", disable_and_enable, rig, false);
 }
 
 static void disable_group_and_enable(void *context)
@@ -268,8 +229,6 @@ static void disable_group_and_enable(void *context)
 static void set_up_group(struct rig *rig)
 {
 	account_of(rig, SPI_A)->has_rwp = true;
-	schedule_task("device0", pulse_three_times, rig, false);
-	schedule_task("guest", disable_group_and_enable, rig, false);
 }
 
 static void disable_private_and_enable(void *context)
@@ -290,8 +249,6 @@ static void set_up_private(struct rig *rig)
 {
 	rig_redist_write(rig, 0, GICR_ICFGR + 4, 2u << (RIG_PPI - 16) * 2);
 	account_of(rig, RIG_PPI)->has_rwp = true;
-	schedule_task("writer", write_ispendr, rig, false);
-	schedule_task("guest", disable_private_and_enable, rig, false);
 }
 
 /* Hints of interrupts that are disabled are stale: the owner drops them while others file them anew. */
@@ -305,13 +262,6 @@ static void disable_each(void *context)
 	}
 }
 
-static void set_up_stale(struct rig *rig)
-{
-	schedule_task("device0", pulse_with_priority, rig, false);
-	schedule_task("device1", pulse_with_priority, rig, false);
-	schedule_task("guest", disable_each, rig, false);
-}
-
 /* ---- Places that change: R3, R4 ---- */
 
 static void move_to_and_fro(void *context)
@@ -322,25 +272,12 @@ static void move_to_and_fro(void *context)
 		rig_spi_route(rig, SPI_A, i % 2);
 }
 
-static void set_up_reroute(struct rig *rig)
-{
-	schedule_task("device0", pulse_in_lockstep, rig, false);
-	schedule_task("guest", move_to_and_fro, rig, false);
-}
-
 static void change_priority(void *context)
 {
 	struct rig *rig = context;
 
 	for (int i = 0; i < 3; i++)
 		rig_spi_priority(rig, SPI_A, i % 2 ? 0xa0 : 0x40);
-}
-
-static void set_up_priority(struct rig *rig)
-{
-	schedule_task("device0", pulse_in_lockstep, rig, false);
-	schedule_task("device1", pulse_another, rig, false);
-	schedule_task("guest", change_priority, rig, false);
 }
 
 /* ---- 1-of-N: R9 ---- */
@@ -357,8 +294,6 @@ static void go_off_and_on(void *context)
 static void set_up_one_of_n(struct rig *rig)
 {
 	rig_spi_route(rig, SPI_A, GICD_IROUTER_IRM);
-	schedule_task("device0", pulse_in_lockstep, rig, false);
-	schedule_task("host", go_off_and_on, rig, false);
 }
 
 /* ---- Withdrawal: R8 ---- */
@@ -415,28 +350,82 @@ static void set_up_hidden(struct rig *rig)
 	rig_spi_priority(rig, ACTIVE_SPI, 0xa0);
 	rig_spi_priority(rig, SPI_A, 0xa8);
 	rig_spi_priority(rig, SPI_B, 0xb0);
-	schedule_task("device0", hide_and_show, rig, false);
 }
 
-// clang-format off
-const struct scenario scenarios_core[] = {
-	{ "edges",         "two devices on one edge-triggered SPI; R1, R2, R5",                    { 0 },              set_up_edges,        NULL,        NULL },
-	{ "edge_exact",    "two that wait for each acknowledge; R2, R4, R5",                       { 0 },              set_up_edge_exact,   check_exact, NULL },
-	{ "edge_pair",     "one signal each of two; R2",                                           { 0 },              set_up_pair,         check_exact, NULL },
-	{ "edge_in_vain",  "kicks for what is gone; R2",                                           { 0 },              set_up_in_vain,      NULL,        NULL },
-	{ "edge_levels",   "hints of several interrupts and priorities; R4, R6",                   { 0 },              set_up_many,         NULL,        NULL },
-	{ "edge_masked",   "the handler closes PMR and opens it again; R2",                        { 0 },              set_up_edges,        NULL,        mask_and_open },
-	{ "level",         "a line that is lowered by the handler; R1, R5",                        { 0 },              set_up_level,        NULL,        serve_level },
-	{ "level_shared",  "the same with a second source",                                        { 0 },              set_up_shared_level, NULL,        serve_level },
-	{ "sgi",           "SGIs, and ISPENDR0 of another thread; R2",                             { 0 },              set_up_sgis,         NULL,        NULL },
-	{ "disable_spi",   "ICENABLER, RWP, ISENABLER; R3, R10",                                   { 0 },              set_up_disable,      NULL,        NULL },
-	{ "disable_ppi",   "the same of a redistributor",                                          { 0 },              set_up_private,      NULL,        NULL },
-	{ "disable_group", "GICD_CTLR; R2, R10",                                                   { 0 },              set_up_group,        NULL,        NULL },
-	{ "stale",         "several that are disabled and enabled; R4, R6",                        { 0 },              set_up_stale,        NULL,        NULL },
-	{ "reroute",       "IROUTER between two vCPUs; R3, R4",                                    { .num_vcpus = 2 }, set_up_reroute,      check_exact, NULL },
-	{ "priority",      "IPRIORITYR of an interrupt that comes; R3, R4",                        { 0 },              set_up_priority,     NULL,        NULL },
-	{ "one_of_n",      "1-of-N, and vCPUs that go; R9",      { .num_vcpus = 2, .features = VGIC_FEATURE_ONE_OF_N }, set_up_one_of_n,     check_exact, NULL },
-	{ "hidden",        "an interrupt that another has hidden; R8",                             { 0 },              set_up_hidden,       NULL,        wait_for_hidden },
+const struct rig_scenario scenarios_core[] = {
+	{ .name = "edges",
+	  .what = "two devices on one edge-triggered SPI; R1, R2, R5",
+	  .tasks = { { "device0", pulse_three_times }, { "device1", pulse_three_times } } },
+	{ .name = "edge_exact",
+	  .what = "two that wait for each acknowledge; R2, R4, R5",
+	  .tasks = { { "device0", pulse_in_lockstep }, { "device1", pulse_another_in_lockstep } },
+	  .check = check_exact },
+	{ .name = "edge_pair",
+	  .what = "one signal each of two; R2",
+	  .tasks = { { "device0", pulse_once }, { "device1", pulse_another_once } },
+	  .check = check_exact },
+	{ .name = "edge_in_vain",
+	  .what = "kicks for what is gone; R2",
+	  .tasks = { { "guest", set_and_clear }, { "device1", pulse_another_once } } },
+	{ .name = "edge_levels",
+	  .what = "hints of several interrupts and priorities; R4, R6",
+	  .set_up = set_up_many,
+	  .tasks = { { "device0", pulse_with_priority },
+		     { "device1", pulse_with_priority },
+		     { "device2", pulse_another } } },
+	{ .name = "edge_masked",
+	  .what = "the handler closes PMR and opens it again; R2",
+	  .tasks = { { "device0", pulse_three_times }, { "device1", pulse_three_times } },
+	  .taken = mask_and_open },
+	{ .name = "level",
+	  .what = "a line that is lowered by the handler; R1, R5",
+	  .set_up = set_up_level,
+	  .tasks = { { "device0", raise_and_lower } },
+	  .taken = serve_level },
+	{ .name = "level_shared",
+	  .what = "the same with a second source",
+	  .set_up = set_up_level,
+	  .tasks = { { "device0", raise_and_lower }, { "device1", flicker } },
+	  .taken = serve_level },
+	{ .name = "sgi",
+	  .what = "SGIs, and ISPENDR0 of another thread; R2",
+	  .set_up = set_up_sgis,
+	  .tasks = { { "sender", send_sgis }, { "writer", write_ispendr } } },
+	{ .name = "disable_spi",
+	  .what = "ICENABLER, RWP, ISENABLER; R3, R10",
+	  .set_up = set_up_disable,
+	  .tasks = { { "device0", pulse_three_times }, { "device1", pulse_another }, { "guest", disable_and_enable } } },
+	{ .name = "disable_ppi",
+	  .what = "the same of a redistributor",
+	  .set_up = set_up_private,
+	  .tasks = { { "writer", write_ispendr }, { "guest", disable_private_and_enable } } },
+	{ .name = "disable_group",
+	  .what = "GICD_CTLR; R2, R10",
+	  .set_up = set_up_group,
+	  .tasks = { { "device0", pulse_three_times }, { "guest", disable_group_and_enable } } },
+	{ .name = "stale",
+	  .what = "several that are disabled and enabled; R4, R6",
+	  .tasks = { { "device0", pulse_with_priority },
+		     { "device1", pulse_with_priority },
+		     { "guest", disable_each } } },
+	{ .name = "reroute",
+	  .what = "IROUTER between two vCPUs; R3, R4",
+	  .config = { .num_vcpus = 2 },
+	  .tasks = { { "device0", pulse_in_lockstep }, { "guest", move_to_and_fro } },
+	  .check = check_exact },
+	{ .name = "priority",
+	  .what = "IPRIORITYR of an interrupt that comes; R3, R4",
+	  .tasks = { { "device0", pulse_in_lockstep }, { "device1", pulse_another }, { "guest", change_priority } } },
+	{ .name = "one_of_n",
+	  .what = "1-of-N, and vCPUs that go; R9",
+	  .config = { .num_vcpus = 2, .features = VGIC_FEATURE_ONE_OF_N },
+	  .set_up = set_up_one_of_n,
+	  .tasks = { { "device0", pulse_in_lockstep }, { "host", go_off_and_on } },
+	  .check = check_exact },
+	{ .name = "hidden",
+	  .what = "an interrupt that another has hidden; R8",
+	  .set_up = set_up_hidden,
+	  .tasks = { { "device0", hide_and_show } },
+	  .taken = wait_for_hidden },
 	{ 0 },
 };
-// clang-format on

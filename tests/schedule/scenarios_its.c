@@ -66,9 +66,6 @@ static void discard_and_map(void *context)
 static void set_up_discard(struct rig *rig)
 {
 	account_of(rig, LPI)->not_lasting = true;
-	schedule_task("device0", signal_three_times, rig, false);
-	schedule_task("device1", signal_another, rig, false);
-	schedule_task("guest", discard_and_map, rig, false);
 }
 
 /* The node of event 0 serves event 2 meanwhile, which leads to another LPI: no signal may arrive there. */
@@ -93,8 +90,6 @@ static void set_up_reuse(struct rig *rig)
 	/* Event 3 leads to the same LPI, so that this never loses its last mapping, and with it its generation. */
 	rig_mapti(rig, 3, LPI + 2, 0);
 	rig_sync(rig);
-	schedule_task("device0", signal_three_times, rig, false);
-	schedule_task("guest", reuse_node, rig, false);
 }
 
 /* The LPI serves event 2 meanwhile, which nobody signals. */
@@ -123,8 +118,6 @@ static void set_up_reuse_lpi(struct rig *rig)
 	account_of(rig, LPI)->not_lasting = true;
 	rig_event(rig, RIG_DISCARD, 2);
 	rig_sync(rig);
-	schedule_task("device0", signal_three_times, rig, false);
-	schedule_task("guest", reuse_lpi, rig, false);
 }
 
 static void unmap_device(void *context)
@@ -135,13 +128,6 @@ static void unmap_device(void *context)
 	rig_sync(rig);
 	account_of(rig, LPI)->epoch++;
 	account_of(rig, LPI + 1)->epoch++;
-}
-
-static void set_up_unmap(struct rig *rig)
-{
-	schedule_task("device0", signal_three_times, rig, false);
-	schedule_task("device1", signal_another, rig, false);
-	schedule_task("guest", unmap_device, rig, false);
 }
 
 /* ---- Moving ---- */
@@ -155,12 +141,6 @@ static void move_event(void *context)
 	rig_sync(rig);
 }
 
-static void set_up_movi(struct rig *rig)
-{
-	schedule_task("device0", signal_in_lockstep, rig, false);
-	schedule_task("guest", move_event, rig, false);
-}
-
 static void move_all(void *context)
 {
 	struct rig *rig = context;
@@ -171,12 +151,6 @@ static void move_all(void *context)
 	rig_mapc(rig, 0, 0);
 	rig_movall(rig, 1, 0);
 	rig_sync(rig);
-}
-
-static void set_up_movall(struct rig *rig)
-{
-	schedule_task("device0", signal_in_lockstep, rig, false);
-	schedule_task("guest", move_all, rig, false);
 }
 
 /* ---- Configuration ---- */
@@ -197,12 +171,6 @@ static void configure(void *context)
 		rig_event(rig, RIG_INV, 0);
 		rig_sync(rig);
 	}
-}
-
-static void set_up_configure(struct rig *rig)
-{
-	schedule_task("device0", signal_three_times, rig, false);
-	schedule_task("guest", configure, rig, false);
 }
 
 /* CLEAR takes away what is pending, and nothing that comes later. */
@@ -228,7 +196,6 @@ static void signal_after_clear(void *context)
 static void set_up_clear(struct rig *rig)
 {
 	account_of(rig, LPI + 1)->number = 1; /* INT */
-	schedule_task("device0", signal_after_clear, rig, false);
 }
 
 /* ---- The ITS off and on: R12 ---- */
@@ -266,13 +233,6 @@ static void signal_and_look(void *context)
 	}
 }
 
-static void set_up_its_off(struct rig *rig)
-{
-	schedule_task("device0", signal_and_look, rig, false);
-	schedule_task("device1", signal_and_look, rig, false);
-	schedule_task("guest", its_off_and_on, rig, false);
-}
-
 /* ---- EnableLPIs: R13 ---- */
 
 /* Off: no acknowledge any more, and what is pending is in the table. On: it comes from there. */
@@ -294,8 +254,6 @@ static void lpis_off_and_on(void *context)
 static void set_up_lpis_off(struct rig *rig)
 {
 	account_of(rig, LPI)->has_rwp = true;
-	schedule_task("device0", signal_three_times, rig, false);
-	schedule_task("guest", lpis_off_and_on, rig, false);
 }
 
 /*
@@ -339,14 +297,6 @@ static void signal_in_each_phase(void *context)
 static void set_up_lpis_early(struct rig *rig)
 {
 	account_of(rig, LPI)->not_lasting = true;
-	schedule_task("device0", signal_in_each_phase, rig, false);
-	schedule_task("guest", lpis_on_and_off, rig, false);
-}
-
-static void set_up_lpis_off_exact(struct rig *rig)
-{
-	schedule_task("device0", signal_in_lockstep, rig, false);
-	schedule_task("guest", lpis_off_and_on, rig, false);
 }
 
 /* ---- Pauses ---- */
@@ -388,36 +338,68 @@ static void signal_again(void *context)
 	}
 }
 
-static void set_up_pause(struct rig *rig)
-{
-	schedule_task("device0", signal_again, rig, false);
-	schedule_task("host", pause_and_resume, rig, false);
-}
-
-#define ITS_1                                                                                                          \
-	{                                                                                                              \
-		.its = true                                                                                            \
-	}
-#define ITS_2                                                                                                          \
-	{                                                                                                              \
-		.num_vcpus = 2, .its = true                                                                            \
-	}
-
-// clang-format off
-const struct scenario scenarios_its[] = {
-	{ "discard",    "DISCARD and MAPTI of the event; R11",                   ITS_1, set_up_discard,        NULL,        NULL },
-	{ "reuse",      "its node serves another event meanwhile; R11",          ITS_1, set_up_reuse,          NULL,        NULL },
-	{ "reuse_lpi",  "its LPI serves another event meanwhile; R11",           ITS_1, set_up_reuse_lpi,      NULL,        NULL },
-	{ "unmap",      "MAPD V=0; R11, R14",                                    ITS_1, set_up_unmap,          NULL,        NULL },
-	{ "movi",       "MOVI between two vCPUs; R3, R4",                        ITS_2, set_up_movi,           check_exact, NULL },
-	{ "movall",     "MAPC and MOVALL",                                       ITS_2, set_up_movall,         check_exact, NULL },
-	{ "configure",  "INV behind a change of the configuration; R3",          ITS_1, set_up_configure,      NULL,        NULL },
-	{ "clear",      "CLEAR and INT between signals",                         ITS_1, set_up_clear,          NULL,        NULL },
-	{ "its_off",    "GITS_CTLR.Enabled and Quiescent; R12",                  ITS_1, set_up_its_off,        NULL,        NULL },
-	{ "lpis_off",   "EnableLPIs off and on; R13",                            ITS_1, set_up_lpis_off,       NULL,        NULL },
-	{ "lpis_exact", "the same with a device that waits; R13",                ITS_1, set_up_lpis_off_exact, check_exact, NULL },
-	{ "lpis_early", "EnableLPIs on and off at once; R13",                    ITS_1, set_up_lpis_early,     NULL,        NULL },
-	{ "pause",      "vgic_pause() and a device that comes again; R12",       ITS_1, set_up_pause,          check_exact, NULL },
+const struct rig_scenario scenarios_its[] = {
+	{ .name = "discard",
+	  .what = "DISCARD and MAPTI of the event; R11",
+	  .config = { .its = true },
+	  .set_up = set_up_discard,
+	  .tasks = { { "device0", signal_three_times }, { "device1", signal_another }, { "guest", discard_and_map } } },
+	{ .name = "reuse",
+	  .what = "its node serves another event meanwhile; R11",
+	  .config = { .its = true },
+	  .set_up = set_up_reuse,
+	  .tasks = { { "device0", signal_three_times }, { "guest", reuse_node } } },
+	{ .name = "reuse_lpi",
+	  .what = "its LPI serves another event meanwhile; R11",
+	  .config = { .its = true },
+	  .set_up = set_up_reuse_lpi,
+	  .tasks = { { "device0", signal_three_times }, { "guest", reuse_lpi } } },
+	{ .name = "unmap",
+	  .what = "MAPD V=0; R11, R14",
+	  .config = { .its = true },
+	  .tasks = { { "device0", signal_three_times }, { "device1", signal_another }, { "guest", unmap_device } } },
+	{ .name = "movi",
+	  .what = "MOVI between two vCPUs; R3, R4",
+	  .config = { .num_vcpus = 2, .its = true },
+	  .tasks = { { "device0", signal_in_lockstep }, { "guest", move_event } },
+	  .check = check_exact },
+	{ .name = "movall",
+	  .what = "MAPC and MOVALL",
+	  .config = { .num_vcpus = 2, .its = true },
+	  .tasks = { { "device0", signal_in_lockstep }, { "guest", move_all } },
+	  .check = check_exact },
+	{ .name = "configure",
+	  .what = "INV behind a change of the configuration; R3",
+	  .config = { .its = true },
+	  .tasks = { { "device0", signal_three_times }, { "guest", configure } } },
+	{ .name = "clear",
+	  .what = "CLEAR and INT between signals",
+	  .config = { .its = true },
+	  .set_up = set_up_clear,
+	  .tasks = { { "device0", signal_after_clear } } },
+	{ .name = "its_off",
+	  .what = "GITS_CTLR.Enabled and Quiescent; R12",
+	  .config = { .its = true },
+	  .tasks = { { "device0", signal_and_look }, { "device1", signal_and_look }, { "guest", its_off_and_on } } },
+	{ .name = "lpis_off",
+	  .what = "EnableLPIs off and on; R13",
+	  .config = { .its = true },
+	  .set_up = set_up_lpis_off,
+	  .tasks = { { "device0", signal_three_times }, { "guest", lpis_off_and_on } } },
+	{ .name = "lpis_exact",
+	  .what = "the same with a device that waits; R13",
+	  .config = { .its = true },
+	  .tasks = { { "device0", signal_in_lockstep }, { "guest", lpis_off_and_on } },
+	  .check = check_exact },
+	{ .name = "lpis_early",
+	  .what = "EnableLPIs on and off at once; R13",
+	  .config = { .its = true },
+	  .set_up = set_up_lpis_early,
+	  .tasks = { { "device0", signal_in_each_phase }, { "guest", lpis_on_and_off } } },
+	{ .name = "pause",
+	  .what = "vgic_pause() and a device that comes again; R12",
+	  .config = { .its = true },
+	  .tasks = { { "device0", signal_again }, { "host", pause_and_resume } },
+	  .check = check_exact },
 	{ 0 },
 };
-// clang-format on

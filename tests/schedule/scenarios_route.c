@@ -36,17 +36,20 @@ static void set_route(struct rig *rig, struct vgic_route route)
 /* ---- MSIs ---- */
 
 /* Events of one GSI, counted in one account whatever the LPI they become: that of the first. */
-static void signal_gsi(void *context)
+static void signal_gsi_and_await(struct rig *rig, int least)
 {
-	struct rig *rig = context;
-
 	for (int i = 0; i < 3; i++) {
 		rig->events++;
-		if (vgic_signal_gsi(rig->routes, GSI) != 1)
+		if (vgic_signal_gsi(rig->routes, GSI) < least)
 			rig_fail(rig, "the event was not accepted");
 		while (account_of(rig, LPI)->acknowledges + account_of(rig, LPI + 1)->acknowledges < rig->events)
 			schedule_yield();
 	}
+}
+
+static void signal_gsi(void *context)
+{
+	signal_gsi_and_await(context, 1);
 }
 
 static void check_sum(struct rig *rig)
@@ -75,8 +78,6 @@ static void set_up_change(struct rig *rig)
 {
 	expect_events(rig);
 	set_route(rig, msi_route(0, 0));
-	schedule_task("device0", signal_gsi, rig, false);
-	schedule_task("vmm", change_target, rig, false);
 }
 
 /* A transaction is seen whole: the event never goes to what was staged and given up. */
@@ -102,8 +103,6 @@ static void set_up_transaction(struct rig *rig)
 	expect_events(rig);
 	account_of(rig, LPI + 2)->epoch = 1;
 	set_route(rig, msi_route(0, 0));
-	schedule_task("device0", signal_gsi, rig, false);
-	schedule_task("vmm", change_by_transaction, rig, false);
 }
 
 static void mask_and_unmask(void *context)
@@ -117,23 +116,13 @@ static void mask_and_unmask(void *context)
 /* The event is accepted, or kept behind the mask until that goes. */
 static void signal_masked_gsi(void *context)
 {
-	struct rig *rig = context;
-
-	for (int i = 0; i < 3; i++) {
-		rig->events++;
-		if (vgic_signal_gsi(rig->routes, GSI) < 0)
-			rig_fail(rig, "the event was not accepted");
-		while (account_of(rig, LPI)->acknowledges + account_of(rig, LPI + 1)->acknowledges < rig->events)
-			schedule_yield();
-	}
+	signal_gsi_and_await(context, 0);
 }
 
 static void set_up_mask(struct rig *rig)
 {
 	expect_events(rig);
 	set_route(rig, msi_route(0, 0));
-	schedule_task("device0", signal_masked_gsi, rig, false);
-	schedule_task("vmm", mask_and_unmask, rig, false);
 }
 
 /* ---- Pauses: R20 ---- */
@@ -153,9 +142,6 @@ static void set_up_pause(struct rig *rig)
 {
 	expect_events(rig);
 	set_route(rig, msi_route(0, 0));
-	schedule_task("device0", signal_masked_gsi, rig, false);
-	schedule_task("vmm", mask_and_unmask, rig, false);
-	schedule_task("saver", pause_and_resume, rig, false);
 }
 
 /* ---- Lines: R17 ---- */
@@ -194,22 +180,38 @@ static void set_up_lines(struct rig *rig)
 	/* Any number of acknowledges, while the line is high. */
 	rig->extra = 1000000;
 	set_route(rig, spi_route(SPI_A));
-	schedule_task("device0", drive_line, rig, false);
-	schedule_task("vmm", change_pin, rig, false);
 }
 
-#define ROUTES                                                                                                         \
-	{                                                                                                              \
-		.its = true, .routes = true                                                                            \
-	}
-
-// clang-format off
-const struct scenario scenarios_route[] = {
-	{ "route_change", "an MSI route that changes under fire; R15",     ROUTES,             set_up_change,      check_sum,           NULL },
-	{ "route_txn",    "transactions, some given up; R15",              ROUTES,             set_up_transaction, check_sum,           NULL },
-	{ "route_mask",   "masks that come and go; R16",                   ROUTES,             set_up_mask,        check_sum,           NULL },
-	{ "route_pause",  "masks and pauses that come and go; R16, R20",   ROUTES,             set_up_pause,       check_sum,           NULL },
-	{ "route_lines",  "a line whose pin changes; R17",                 { .routes = true }, set_up_lines,       check_lines_are_low, NULL },
+const struct rig_scenario scenarios_route[] = {
+	{ .name = "route_change",
+	  .what = "an MSI route that changes under fire; R15",
+	  .config = { .its = true, .routes = true },
+	  .set_up = set_up_change,
+	  .tasks = { { "device0", signal_gsi }, { "vmm", change_target } },
+	  .check = check_sum },
+	{ .name = "route_txn",
+	  .what = "transactions, some given up; R15",
+	  .config = { .its = true, .routes = true },
+	  .set_up = set_up_transaction,
+	  .tasks = { { "device0", signal_gsi }, { "vmm", change_by_transaction } },
+	  .check = check_sum },
+	{ .name = "route_mask",
+	  .what = "masks that come and go; R16",
+	  .config = { .its = true, .routes = true },
+	  .set_up = set_up_mask,
+	  .tasks = { { "device0", signal_masked_gsi }, { "vmm", mask_and_unmask } },
+	  .check = check_sum },
+	{ .name = "route_pause",
+	  .what = "masks and pauses that come and go; R16, R20",
+	  .config = { .its = true, .routes = true },
+	  .set_up = set_up_pause,
+	  .tasks = { { "device0", signal_masked_gsi }, { "vmm", mask_and_unmask }, { "saver", pause_and_resume } },
+	  .check = check_sum },
+	{ .name = "route_lines",
+	  .what = "a line whose pin changes; R17",
+	  .config = { .routes = true },
+	  .set_up = set_up_lines,
+	  .tasks = { { "device0", drive_line }, { "vmm", change_pin } },
+	  .check = check_lines_are_low },
 	{ 0 },
 };
-// clang-format on

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scenario.c - what the programs of stress scenarios have in common: options, the
+ * scenario.c - what the programs of scenarios have in common: options, the
  * list, failures, and the report in TAP. See scenario.h. Owns nothing; run_fail() is
  * for any thread.
  */
@@ -56,9 +56,11 @@ static void print_usage(FILE *to, const struct scenario_list *list)
 		"  --scenario NAME    run this one only; may be given several times\n"
 		"  --iterations N     amount of work, instead of each scenario's default\n"
 		"  --seed N           seed of the random numbers (default %u)\n"
+		"%s"
 		"  --list             list the scenarios\n"
 		"  --help             print this\n",
-		list->program, list->what, DEFAULT_SEED);
+		list->program, list->what, DEFAULT_SEED,
+		list->trace ? "  --trace            print every step: best with --iterations 1\n" : "");
 }
 
 static void print_list(const struct scenario_list *list)
@@ -136,6 +138,9 @@ static int take_option(const struct scenario_list *list, int option, struct choi
 		if (!parse_number(optarg, &choice->seed))
 			return complain(list, "--seed wants a number, not", optarg);
 		return GO_ON;
+	case 't':
+		*list->trace = true;
+		return GO_ON;
 	case 'l':
 		print_list(list);
 		return 0;
@@ -150,10 +155,15 @@ static int take_option(const struct scenario_list *list, int option, struct choi
 
 static int parse(const struct scenario_list *list, int argc, char **argv, struct choice *choice)
 {
-	static const struct option options[] = {
-		{ "scenario", required_argument, NULL, 's' }, { "iterations", required_argument, NULL, 'i' },
-		{ "seed", required_argument, NULL, 'r' },     { "list", no_argument, NULL, 'l' },
-		{ "help", no_argument, NULL, 'h' },           { NULL, 0, NULL, 0 },
+	/* The last one is only for those that can. */
+	const struct option options[] = {
+		{ "scenario", required_argument, NULL, 's' },
+		{ "iterations", required_argument, NULL, 'i' },
+		{ "seed", required_argument, NULL, 'r' },
+		{ "list", no_argument, NULL, 'l' },
+		{ "help", no_argument, NULL, 'h' },
+		{ list->trace ? "trace" : NULL, no_argument, NULL, 't' },
+		{ NULL, 0, NULL, 0 },
 	};
 	int status = GO_ON;
 	int option;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scenario.h - a program of stress scenarios: their list, their parameters, their
- * failures. Each scenario does a counted amount of work and then compares counts.
+ * scenario.h - a program of scenarios (tests/stress, tests/schedule): their list, their
+ * parameters, their failures. Each scenario does a counted amount of work and then compares counts.
  */
 #ifndef STRESS_SCENARIO_H
 #define STRESS_SCENARIO_H
@@ -59,6 +59,7 @@ struct scenario_list {
 	const char *what; /* it does, for --help: a sentence without its full stop */
 	const struct scenario *scenarios;
 	size_t num;
+	bool *trace; /* set by --trace; NULL: there is no such option */
 };
 
 /* main() of such a program. */
