@@ -98,7 +98,7 @@ static inline uint64_t map_by(struct vgic *vgic, struct irq *irq, uint32_t targe
 {
 	irq->mappings++;
 	count_target(vgic, irq_change(vgic, irq, transition, arg), target);
-	return (load_relaxed(&irq->word) & IRQ_GENERATION_MASK) | (uint64_t)(irq - vgic->lpis);
+	return lpi_value(vgic, irq);
 }
 
 uint64_t lpi_map(struct vgic *vgic, struct irq *irq, uint32_t target)
@@ -347,7 +347,7 @@ void redist_finish_work(struct vgic_vcpu *vcpu)
 uint64_t lpi_restore_mapping(struct vgic *vgic, struct irq *irq)
 {
 	irq->mappings++;
-	return (load_relaxed(&irq->word) & IRQ_GENERATION_MASK) | (uint64_t)(irq - vgic->lpis);
+	return lpi_value(vgic, irq);
 }
 
 /*

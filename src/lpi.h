@@ -22,6 +22,12 @@
 /* The first INTID that is no LPI as the guest has set it up (GICR_PROPBASER.IDbits): KVM's rule, one shared PROPBASER. */
 uint32_t lpi_intid_end(const struct vgic *vgic);
 
+/* What a translation that leads to an LPI has for its value, from now until the LPI's generation is another. */
+static inline uint64_t lpi_value(const struct vgic *vgic, const struct irq *irq)
+{
+	return (load_relaxed(&irq->word) & IRQ_GENERATION_MASK) | (uint64_t)(irq - vgic->lpis);
+}
+
 /* A translation to an LPI appears; its target is that of the collection (IRQ_NO_TARGET: not mapped). Returns the value. */
 uint64_t lpi_map(struct vgic *vgic, struct irq *irq, uint32_t target);
 
@@ -53,7 +59,10 @@ void redist_finish_work(struct vgic_vcpu *vcpu);
 /* A translation from an image appears. The LPI is mapped by lpi_restore(), which has to follow. Returns the value. */
 uint64_t lpi_restore_mapping(struct vgic *vgic, struct irq *irq);
 
-/* The state of an LPI from an image, after a reset and with MSIs paused; mapped if a translation leads to it; @bits are IRQ_ENABLED and IRQ_PENDING. */
+/*
+ * The state of an LPI from an image, after a reset and with MSIs paused; mapped if a translation leads to it; @bits are
+ * IRQ_ENABLED and IRQ_PENDING.
+ */
 void lpi_restore(struct vgic *vgic, struct irq *irq, uint32_t target, uint8_t priority, irq_word bits);
 
 /* Reset: nothing is pending, all redistributors have LPIs disabled. Translations have been removed before. */

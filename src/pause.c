@@ -47,7 +47,7 @@ static void renew_translations(struct vgic_its *its)
 		if (load_relaxed(&node->key) == TRANSLATION_FREE)
 			continue;
 		lpi = load_relaxed(&node->value) & TRANSLATION_LPI_MASK;
-		its_map_set_value(node, (load_relaxed(&its->vgic->lpis[lpi].word) & IRQ_GENERATION_MASK) | lpi);
+		its_map_set_value(node, lpi_value(its->vgic, &its->vgic->lpis[lpi]));
 	}
 }
 

@@ -25,7 +25,7 @@ struct port_lock;
 void *port_alloc_zeroed(size_t size, size_t align);
 void port_free(void *memory);
 
-/* A new lock, or NULL if there is no memory. Its class is for checks (lock_check.h): acquire and release tell them of it. */
+/* A new lock, or NULL if there is no memory. Its class is what the checks of lock_check.h are told of. */
 struct port_lock *port_lock_new(enum lock_class class);
 void port_lock_free(struct port_lock *lock);
 void port_lock_acquire(struct port_lock *lock);

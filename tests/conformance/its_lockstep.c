@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "its_layout.h"
 #include "pair.h"
 
 #define DEFAULT_STEPS   5000u
@@ -27,17 +28,6 @@
 #define STEPS_PER_CHECK 250u
 #define MAX_ITSES       2u
 #define LOG_LENGTH      64u
-
-#define RAM_BASE UINT64_C(0x40000000)
-#define RAM_SIZE 0x200000u
-
-#define PROPERTY_TABLE      (RAM_BASE + 0x10000)
-#define PENDING_TABLE(v)    (RAM_BASE + 0x20000 + 0x10000ull * (v))
-#define QUEUE(i)            (RAM_BASE + 0xa0000 + 0x10000ull * (i))
-#define DEVICE_TABLE(i)     (RAM_BASE + 0xc0000 + 0x20000ull * (i))
-#define COLLECTION_TABLE(i) (RAM_BASE + 0x100000 + 0x20000ull * (i))
-#define LEVEL2_TABLE(n)     (RAM_BASE + 0x140000 + 0x10000ull * (n))
-#define ITT                 (RAM_BASE + 0x180000)
 
 struct variant {
 	const char *name;

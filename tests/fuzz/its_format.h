@@ -16,6 +16,7 @@
 #include <vgic/vgic.h>
 
 #include "fuzz.h"
+#include "its_layout.h"
 
 #define ITS_KIND(op)  ((op)&31u)
 #define ITS_WHICH(op) ((op) >> 5 & 3u)
@@ -68,19 +69,6 @@ enum hostile_kind {
 	HOSTILE_SIGNAL_ADDR, /* ITS; device, event: by the doorbell's address */
 	HOSTILE_NUM_KINDS,
 };
-
-/* ---- Guest memory ---- */
-
-#define RAM_BASE UINT64_C(0x40000000)
-#define RAM_SIZE 0x200000u
-
-#define PROPERTY_TABLE      (RAM_BASE + 0x10000)
-#define PENDING_TABLE(v)    (RAM_BASE + 0x20000 + 0x10000ull * (v))
-#define QUEUE(i)            (RAM_BASE + 0xa0000 + 0x10000ull * (i))
-#define DEVICE_TABLE(i)     (RAM_BASE + 0xc0000 + 0x20000ull * (i))
-#define COLLECTION_TABLE(i) (RAM_BASE + 0x100000 + 0x20000ull * (i))
-#define LEVEL2_TABLE(n)     (RAM_BASE + 0x140000 + 0x10000ull * (n))
-#define ITT                 (RAM_BASE + 0x180000)
 
 /* A byte of configuration: profile, vCPUs, which ITSes, and whether the guest has set everything up already. */
 #define ITS_CONFIG_KVM   0x01u
