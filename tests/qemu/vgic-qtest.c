@@ -193,9 +193,11 @@ static bool take_bytes(struct machine *m, uint64_t address, uint64_t size, const
 	if (!bytes || strncmp(hex, "0x", 2) != 0 || strlen(hex) != 2 + 2 * size)
 		return false;
 	for (uint64_t i = 0; i < size; i++) {
-		unsigned byte;
+		const char digits[3] = { hex[2 + 2 * i], hex[3 + 2 * i] };
+		char *end;
+		const unsigned long byte = strtoul(digits, &end, 16);
 
-		if (sscanf(hex + 2 + 2 * i, "%2x", &byte) != 1)
+		if (end != digits + 2)
 			return false;
 		bytes[i] = (uint8_t)byte;
 	}

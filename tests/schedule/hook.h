@@ -31,21 +31,37 @@ bool schedule_fails_spuriously(void);
 #undef atomic_compare_exchange_weak_explicit
 #undef atomic_thread_fence
 
-#define atomic_load_explicit(p, order)         SCHEDULED("load", __atomic_load_n(p, order))
-#define atomic_store_explicit(p, v, order)     SCHEDULED("store", __atomic_store_n(p, v, order))
-#define atomic_exchange_explicit(p, v, order)  SCHEDULED("exchange", __atomic_exchange_n(p, v, order))
-#define atomic_fetch_add_explicit(p, v, order) SCHEDULED("add", __atomic_fetch_add(p, v, order))
-#define atomic_fetch_sub_explicit(p, v, order) SCHEDULED("sub", __atomic_fetch_sub(p, v, order))
-#define atomic_fetch_and_explicit(p, v, order) SCHEDULED("and", __atomic_fetch_and(p, v, order))
-#define atomic_fetch_or_explicit(p, v, order)  SCHEDULED("or", __atomic_fetch_or(p, v, order))
+/* The compiler's own operations, by the names that it has for atomic objects. */
+#ifdef __clang__
+#define REAL_LOAD(p, order)        __c11_atomic_load(p, order)
+#define REAL_STORE(p, v, order)    __c11_atomic_store(p, v, order)
+#define REAL_EXCHANGE(p, v, order) __c11_atomic_exchange(p, v, order)
+#define REAL_FETCH(op)             __c11_atomic_fetch_##op
+#define REAL_CAS(p, expected, desired, success, failure)                                                               \
+	__c11_atomic_compare_exchange_strong(p, expected, desired, success, failure)
+#else
+#define REAL_LOAD(p, order)        __atomic_load_n(p, order)
+#define REAL_STORE(p, v, order)    __atomic_store_n(p, v, order)
+#define REAL_EXCHANGE(p, v, order) __atomic_exchange_n(p, v, order)
+#define REAL_FETCH(op)             __atomic_fetch_##op
+#define REAL_CAS(p, expected, desired, success, failure)                                                               \
+	__atomic_compare_exchange_n(p, expected, desired, false, success, failure)
+#endif
+
+#define atomic_load_explicit(p, order)         SCHEDULED("load", REAL_LOAD(p, order))
+#define atomic_store_explicit(p, v, order)     SCHEDULED("store", REAL_STORE(p, v, order))
+#define atomic_exchange_explicit(p, v, order)  SCHEDULED("exchange", REAL_EXCHANGE(p, v, order))
+#define atomic_fetch_add_explicit(p, v, order) SCHEDULED("add", REAL_FETCH(add)(p, v, order))
+#define atomic_fetch_sub_explicit(p, v, order) SCHEDULED("sub", REAL_FETCH(sub)(p, v, order))
+#define atomic_fetch_and_explicit(p, v, order) SCHEDULED("and", REAL_FETCH (and)(p, v, order))
+#define atomic_fetch_or_explicit(p, v, order)  SCHEDULED("or", REAL_FETCH(or)(p, v, order))
 #define atomic_thread_fence(order)             SCHEDULED("fence", __atomic_thread_fence(order))
 
 #define atomic_compare_exchange_strong_explicit(p, expected, desired, success, failure)                                \
-	SCHEDULED("cas", __atomic_compare_exchange_n(p, expected, desired, false, success, failure))
+	SCHEDULED("cas", REAL_CAS(p, expected, desired, success, failure))
 
 #define atomic_compare_exchange_weak_explicit(p, expected, desired, success, failure)                                  \
-	SCHEDULED("weak cas", schedule_fails_spuriously() ?                                                            \
-				      (*(expected) = __atomic_load_n(p, failure), false) :                             \
-				      __atomic_compare_exchange_n(p, expected, desired, false, success, failure))
+	SCHEDULED("weak cas", schedule_fails_spuriously() ? (*(expected) = REAL_LOAD(p, failure), false) :             \
+							    REAL_CAS(p, expected, desired, success, failure))
 
 #endif /* SCHEDULE_HOOK_H */

@@ -389,7 +389,7 @@ void rig_set_property(struct rig *rig, uint32_t lpi, uint8_t property)
 
 bool rig_lpi_pending(struct rig *rig, uint32_t lpi)
 {
-	return __atomic_load_n(&rig->vgic->lpis[lpi - RIG_FIRST_LPI].word, __ATOMIC_RELAXED) & IRQ_PENDING;
+	return load_relaxed(&rig->vgic->lpis[lpi - RIG_FIRST_LPI].word) & IRQ_PENDING;
 }
 
 bool rig_table_pending(uint32_t vcpu, uint32_t lpi)
@@ -461,12 +461,15 @@ static void create(struct rig *rig)
 	struct vgic_vcpu_config vcpus[RIG_MAX_VCPUS];
 	struct vgic_its_config its = { .has_base = true, .base = RIG_ITS_BASE };
 	const struct rig_config *wanted = &rig->scenario->config;
+	const uint32_t num_vcpus = wanted->num_vcpus ? wanted->num_vcpus : 1;
 	struct vgic_config config;
 
-	rig->num_vcpus = wanted->num_vcpus ? wanted->num_vcpus : 1;
+	if (num_vcpus > RIG_MAX_VCPUS)
+		abort();
+	rig->num_vcpus = num_vcpus;
 	vgic_config_init(&config, VGIC_PROFILE_NATIVE);
 	memset(vcpus, 0, sizeof(vcpus));
-	for (uint32_t v = 0; v < rig->num_vcpus; v++)
+	for (uint32_t v = 0; v < num_vcpus; v++)
 		vcpus[v] = (struct vgic_vcpu_config){ .id = v, .affinity = v, .user = &rig->vcpus[v] };
 	its.device_id_bits = 4;
 	its.event_id_bits = 4;
@@ -475,7 +478,7 @@ static void create(struct rig *rig)
 	config.features |= wanted->features | (wanted->its ? VGIC_FEATURE_LPIS : 0);
 	config.num_spis = VGIC_MIN_SPIS;
 	config.lpi_id_bits = LPI_ID_BITS;
-	config.num_vcpus = rig->num_vcpus;
+	config.num_vcpus = num_vcpus;
 	config.vcpus = vcpus;
 	config.num_itses = wanted->its;
 	config.itses = &its;
@@ -494,7 +497,7 @@ static void create(struct rig *rig)
 	if (wanted->its)
 		rig->vgic->num_lpis = NUM_LPIS;
 	rig->its = wanted->its ? vgic_its_by_index(rig->vgic, 0) : NULL;
-	for (uint32_t v = 0; v < rig->num_vcpus; v++) {
+	for (uint32_t v = 0; v < num_vcpus; v++) {
 		rig->vcpus[v].rig = rig;
 		rig->vcpus[v].index = v;
 		rig->vcpus[v].vcpu = vgic_vcpu_by_index(rig->vgic, v);

@@ -139,7 +139,8 @@ static int take_option(const struct scenario_list *list, int option, struct choi
 			return complain(list, "--seed wants a number, not", optarg);
 		return GO_ON;
 	case 't':
-		*list->trace = true;
+		if (list->trace)
+			*list->trace = true;
 		return GO_ON;
 	case 'l':
 		print_list(list);
